@@ -19,7 +19,7 @@
 #include "storage/sqlite/maintenance.h"
 #include "storage/sqlite/sqlite.h"
 
-/* Import commits this number of rows at a time. */
+/* Import commits this number of changes at a time. */
 #define IMPORT_BATCH 1000
 
 /* An open data directory. */
@@ -28,8 +28,8 @@ struct data_dir {
         struct state *state; /* notifications of an import: the store publishes them after its next start */
         bool is_node_id_fixed; /* the directory had commits, or an imported key has set it */
         struct now now;
-        struct effects effects; /* import: rows that are not committed yet */
-        uint64_t n_uncommitted; /* import: keys in effects; rows have each key once */
+        struct effects effects; /* import: changes that are not committed yet */
+        uint64_t n_uncommitted; /* import: keys in effects; a change set has each key once */
 };
 
 static void data_dir_deinit(struct data_dir *directory) {
@@ -130,7 +130,7 @@ static enum exit_code store_batch(struct importer *importer) {
         struct change_set change_set;
         int r;
 
-        if (directory->effects.n_rows == 0)
+        if (directory->effects.n_changes == 0)
                 return EXIT_DONE;
 
         r = state_prepare(directory->state, &directory->effects, directory->now, &change_set);
@@ -138,7 +138,7 @@ static enum exit_code store_batch(struct importer *importer) {
                 r = storage_commit(directory->storage, &change_set);
         if (r == -ESTALE) {
                 complain("commit failed: it is unknown whether the last %zu keys are stored",
-                         directory->effects.n_rows);
+                         directory->effects.n_changes);
                 _exit(EXIT_STORE_ERROR); /* see storage_commit() */
         }
         if (r >= 0) {
@@ -247,7 +247,7 @@ static enum exit_code import_key_offline(struct importer *importer, const struct
         if (engine_import_entry(directory->state->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();
         directory->n_uncommitted++;
-        return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(importer);
+        return directory->effects.n_changes < IMPORT_BATCH ? EXIT_DONE : store_batch(importer);
 }
 
 enum exit_code command_import_offline(struct command_run *run) {

@@ -37,13 +37,13 @@ void engine_remove_entry(struct engine *engine, struct slice key) {
 
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
         uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
-        struct row row = { .type = ROW_ENTRY,
-                           .entry = { .before = keyspace_find(&engine->keyspace, hash, fields->key),
-                                      .after_deadline_ns = fields->deadline_ns } };
+        struct change change = { .type = CHANGE_ENTRY,
+                                 .entry = { .before = keyspace_find(&engine->keyspace, hash, fields->key),
+                                            .after_deadline_ns = fields->deadline_ns } };
         int r;
 
-        r = new_stored_entry(&row.entry.after, fields);
-        return r < 0 ? r : command_change(engine, hash, row, effects);
+        r = new_stored_entry(&change.entry.after, fields);
+        return r < 0 ? r : command_change(engine, hash, change, effects);
 }
 
 int engine_put_reply(struct engine *engine, uint64_t number, const struct digest *digest,

@@ -25,18 +25,19 @@ static void reply_version(struct request_step *step, enum outcome outcome, struc
         step->reply->result.version = version;
 }
 
-int command_change(struct engine *engine, uint64_t hash, struct row row, struct effects *effects) {
-        struct entry *before = row.entry.before, *after = row.entry.after, *either = after ? after : before;
+int command_change(struct engine *engine, uint64_t hash, struct change change, struct effects *effects) {
+        struct entry *before = change.entry.before, *after = change.entry.after,
+                     *either = after ? after : before;
         struct registration *watchers;
         int r;
 
         ASSERT(revocation_check_key(engine, entry_key(either), &(size_t){ 0 }, effects));
         watchers = registrations_of_key(&engine->registrations, hash, entry_key(either));
-        r = effects_reserve_change(effects, watchers);
-        row.entry.before_deadline_ns =
+        r = effects_reserve_key_change(effects, watchers);
+        change.entry.before_deadline_ns =
                 before ? keyspace_deadline(&engine->keyspace, before) : DEADLINE_NEVER;
         if (r == 0 && after)
-                r = keyspace_put(&engine->keyspace, hash, after, row.entry.after_deadline_ns, before);
+                r = keyspace_put(&engine->keyspace, hash, after, change.entry.after_deadline_ns, before);
         else if (r == 0)
                 keyspace_remove(&engine->keyspace, before);
         if (r < 0) {
@@ -46,7 +47,7 @@ int command_change(struct engine *engine, uint64_t hash, struct row row, struct 
 
         if (after)
                 entry_ref(after); /* the first reference is the keyspace's */
-        effects_row(effects, row);
+        effects_add_change(effects, change);
         effects_notify(effects, after, watchers, entry_version(either));
         return 0;
 }
@@ -55,8 +56,8 @@ int command_change(struct engine *engine, uint64_t hash, struct row row, struct 
 static int remove_entry(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
         return command_change(
                 engine, hash,
-                (struct row){ .type = ROW_ENTRY,
-                              .entry = { .before = entry, .after_deadline_ns = DEADLINE_NEVER } },
+                (struct change){ .type = CHANGE_ENTRY,
+                                 .entry = { .before = entry, .after_deadline_ns = DEADLINE_NEVER } },
                 effects);
 }
 
@@ -138,11 +139,11 @@ static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, u
         struct entry *expired;
 
         if (exceeds_quota(engine, n_more_keys, n_more_bytes))
-                disconnect_continue(engine, &step->n_rows_left, step->effects);
-        for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_rows_left--) {
+                disconnect_continue(engine, &step->n_changes_left, step->effects);
+        for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_changes_left--) {
                 expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
-                if (!expired || step->n_rows_left == 0 || effects_step_is_full(step->effects) ||
-                    !revocation_check_key(engine, entry_key(expired), &step->n_rows_left, step->effects))
+                if (!expired || step->n_changes_left == 0 || effects_step_is_full(step->effects) ||
+                    !revocation_check_key(engine, entry_key(expired), &step->n_changes_left, step->effects))
                         return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)
                         return OUTCOME_OUT_OF_MEMORY;
@@ -202,8 +203,8 @@ static int put_value(struct request_step *step, struct entry *replaced, struct s
                 persistence_stores(&step->engine->config, request->key, request->wants_persistence);
         return command_change(
                 step->engine, step->key_hash,
-                (struct row){
-                        .type = ROW_ENTRY,
+                (struct change){
+                        .type = CHANGE_ENTRY,
                         .entry = { .before = replaced, .after = entry, .after_deadline_ns = deadline_ns } },
                 step->effects);
 }
@@ -375,34 +376,34 @@ static enum outcome add_registration(struct request_step *step, struct registrat
         enum outcome outcome;
 
         if (exceeds_shared_quota(step->engine, request, names))
-                disconnect_continue(step->engine, &step->n_rows_left, step->effects);
+                disconnect_continue(step->engine, &step->n_changes_left, step->effects);
         if (exceeds_shared_quota(step->engine, request, names) ||
             exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
         outcome = make_room(step, 0, cost);
         if (outcome != OUTCOME_DONE)
                 return outcome;
-        if (effects_reserve_rows(step->effects, 1) < 0 ||
+        if (effects_reserve_changes(step->effects, 1) < 0 ||
             !(registration = registrations_add(registrations, names, request->user, request->connection)))
                 return OUTCOME_OUT_OF_MEMORY;
 
-        effects_row(step->effects,
-                    (struct row){ .type = ROW_REGISTRATION,
-                                  .registration = { registration_ref(registration), .is_added = true } });
+        effects_add_change(step->effects, (struct change){ .type = CHANGE_REGISTRATION,
+                                                           .registration = { registration_ref(registration),
+                                                                             .is_added = true } });
         return OUTCOME_DONE;
 }
 
 /*
- * If no row can be added, the registration stays. Otherwise the client would have its reply, and the
+ * If no change can be added, the registration stays. Otherwise the client would have its reply, and the
  * storage would keep the registration.
  */
 static enum outcome end_registration(struct request_step *step, struct registration *registration) {
-        if (effects_reserve_rows(step->effects, 1) < 0)
+        if (effects_reserve_changes(step->effects, 1) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        effects_row(step->effects,
-                    (struct row){ .type = ROW_REGISTRATION,
-                                  .registration = { registration_ref(registration), .is_stopped = true } });
+        effects_add_change(step->effects, (struct change){ .type = CHANGE_REGISTRATION,
+                                                           .registration = { registration_ref(registration),
+                                                                             .is_stopped = true } });
         registrations_remove(&step->engine->registrations, registration);
         return OUTCOME_DONE;
 }
@@ -422,7 +423,7 @@ static void execute_keynotify(struct request_step *step) {
                 return;
         }
 
-        disconnect_end_former(step->engine, request->client, request->connection, &step->n_rows_left,
+        disconnect_end_former(step->engine, request->client, request->connection, &step->n_changes_left,
                               step->effects);
         registration = registrations_find(&step->engine->registrations, names);
         if (!request->stop && !registration)

@@ -13,25 +13,25 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash;  /* of the request's key; 0 for a pattern */
-        size_t n_rows_left; /* for what a tick would do later */
+        uint64_t key_hash;     /* of the request's key; 0 for a pattern */
+        size_t n_changes_left; /* for what a tick would do later */
 };
 
 /*
- * Rows of a request itself: the expired entry of its key, the new entry or registration, and the
+ * Changes of a request itself: the expired entry of its key, the new entry or registration, and the
  * reply that is remembered by content and by number.
  */
-#define REQUEST_ROWS 4
+#define REQUEST_CHANGES 4
 
 /* The function of each verb: execute the request, and set *step->reply. */
 extern void (*const command_functions[N_VERBS])(struct request_step *step);
 
 /*
- * Change a key, and notify its watchers. row: of an entry; without before_deadline_ns. `before` is the
+ * Change a key, and notify its watchers. change: of an entry; without before_deadline_ns. `before` is the
  * key's present entry, NULL if the key has none. Takes over the reference to `after`, also on error. hash:
  * of the key. Returns 0 or -ENOMEM; on error nothing has changed.
  */
-int command_change(struct engine *engine, uint64_t hash, struct row row, struct effects *effects);
+int command_change(struct engine *engine, uint64_t hash, struct change change, struct effects *effects);
 
 /*
  * Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has

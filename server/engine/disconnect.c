@@ -7,43 +7,44 @@
 #include "base/array.h"
 
 /*
- * If out of memory, no row is added and storage keeps the registration. A restart then restores it
+ * If out of memory, no change is added and storage keeps the registration. A restart then restores it
  * until its client disconnects again.
  */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
                                  struct effects *effects) {
-        if (effects_reserve_rows(effects, 1) == 0)
-                effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
-                                                   .registration = { registration_ref(registration),
-                                                                     .is_added = false } });
+        if (effects_reserve_changes(effects, 1) == 0)
+                effects_add_change(effects,
+                                   (struct change){ .type = CHANGE_REGISTRATION,
+                                                    .registration = { registration_ref(registration),
+                                                                      .is_added = false } });
         registrations_remove(&engine->registrations, registration);
 }
 
-void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
+void disconnect_continue(struct engine *engine, size_t *n_changes_left, struct effects *effects) {
         struct registrations *registrations = &engine->registrations;
         struct registration *registration, *again;
 
-        for (; *n_rows_left > 0 && (registration = registrations_of_ended(registrations));
-             (*n_rows_left)--) {
+        for (; *n_changes_left > 0 && (registration = registrations_of_ended(registrations));
+             (*n_changes_left)--) {
                 again = registration_made_again(registrations, registration);
                 if (!again) {
                         disconnect_end_registration(engine, registration, effects);
                         continue;
                 }
-                /* The row in the storage belongs to the newer registration. */
+                /* The change in the storage belongs to the newer registration. */
                 again->replaces_ended = true;
                 registrations_remove(registrations, registration);
         }
 }
 
 /* End the client of the registration. Accepts NULL. */
-static void end_client(struct engine *engine, struct registration *registration, size_t *n_rows_left,
+static void end_client(struct engine *engine, struct registration *registration, size_t *n_changes_left,
                        struct effects *effects) {
         if (!registration)
                 return;
 
         registrations_end_client(&engine->registrations, registration);
-        disconnect_continue(engine, n_rows_left, effects);
+        disconnect_continue(engine, n_changes_left, effects);
 }
 
 static bool is_retained(const struct event *event, uint64_t connection) {
@@ -58,7 +59,7 @@ int disconnect_others(struct engine *engine, const struct event *event, struct e
                 registrations->connection_check = (struct registration_cursor){ 0 };
                 engine->has_restored_registrations = false;
         }
-        for (size_t n = 0; n < ENGINE_STEP_ROWS_MAX; n++) {
+        for (size_t n = 0; n < ENGINE_STEP_CHANGES_MAX; n++) {
                 struct registration *registration =
                         registrations_each(registrations, &registrations->connection_check);
 
@@ -71,24 +72,25 @@ int disconnect_others(struct engine *engine, const struct event *event, struct e
 }
 
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
-                           size_t *n_rows_left, struct effects *effects) {
+                           size_t *n_changes_left, struct effects *effects) {
         struct registration *registration = registrations_of_client(&engine->registrations, client);
 
         /* All registrations of a client have the same connection. */
         if (registration && registration->connection != connection)
-                end_client(engine, registration, n_rows_left, effects);
+                end_client(engine, registration, n_changes_left, effects);
 }
 
 void disconnect_client(struct engine *engine, struct slice client, struct effects *effects) {
-        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
 
-        end_client(engine, registrations_of_client(&engine->registrations, client), &n_rows_left, effects);
+        end_client(engine, registrations_of_client(&engine->registrations, client), &n_changes_left,
+                   effects);
 }
 
 void disconnect_connection(struct engine *engine, uint64_t connection, struct effects *effects) {
-        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
 
-        end_client(engine, registrations_of_connection(&engine->registrations, connection), &n_rows_left,
+        end_client(engine, registrations_of_connection(&engine->registrations, connection), &n_changes_left,
                    effects);
 }
 
@@ -111,9 +113,9 @@ void disconnect_not_reached(struct engine *engine, const struct event *event, st
         disconnect_end_registration(engine, registration, effects);
 }
 
-void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
+void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_changes_left,
                          struct effects *effects) {
-        for (; *n_rows_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_rows_left)--)
+        for (; *n_changes_left > 0 && disconnect_idle_deadline(engine) <= now.mono_ns; (*n_changes_left)--)
                 disconnect_end_registration(engine, registrations_longest_idle(&engine->registrations),
                                             effects);
 }

@@ -23,9 +23,9 @@ void disconnect_not_reached(struct engine *engine, const struct event *event, st
 
 /*
  * End registrations of unreachable clients that have been idle for registration_timeout_ns; at most
- * *n_rows_left, which is reduced. Call again on the next tick.
+ * *n_changes_left, which is reduced. Call again on the next tick.
  */
-void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_left,
+void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_changes_left,
                          struct effects *effects);
 
 /*
@@ -35,10 +35,10 @@ void disconnect_end_idle(struct engine *engine, struct now now, size_t *n_rows_l
 int64_t disconnect_idle_deadline(const struct engine *engine);
 
 /*
- * Remove at most *n_rows_left registrations of ended clients, and reduce *n_rows_left: see
+ * Remove at most *n_changes_left registrations of ended clients, and reduce *n_changes_left: see
  * registrations_end_client().
  */
-void disconnect_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
+void disconnect_continue(struct engine *engine, size_t *n_changes_left, struct effects *effects);
 
 /* End one registration. */
 void disconnect_end_registration(struct engine *engine, struct registration *registration,
@@ -47,7 +47,7 @@ void disconnect_end_registration(struct engine *engine, struct registration *reg
 /*
  * End all registrations that the client made over other connections. A client has one connection at
  * a time, so its other connections have ended, even if the plugin has not reported this yet.
- * n_rows_left: as for disconnect_continue().
+ * n_changes_left: as for disconnect_continue().
  */
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
-                           size_t *n_rows_left, struct effects *effects);
+                           size_t *n_changes_left, struct effects *effects);

@@ -15,14 +15,14 @@ void reply_deinit(struct reply *reply) {
 }
 
 void effects_reset(struct effects *effects) {
-        for (size_t i = 0; i < effects->n_rows; i++) {
-                const struct row *row = &effects->rows[i];
+        for (size_t i = 0; i < effects->n_changes; i++) {
+                const struct change *change = &effects->changes[i];
 
-                if (row->type == ROW_ENTRY) {
-                        entry_unref(row->entry.before);
-                        entry_unref(row->entry.after);
-                } else if (row->type == ROW_REGISTRATION) {
-                        registration_unref(row->registration.registration);
+                if (change->type == CHANGE_ENTRY) {
+                        entry_unref(change->entry.before);
+                        entry_unref(change->entry.after);
+                } else if (change->type == CHANGE_REGISTRATION) {
+                        registration_unref(change->registration.registration);
                 }
         }
         for (size_t i = 0; i < effects->n_watched_changes; i++)
@@ -30,7 +30,7 @@ void effects_reset(struct effects *effects) {
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
-        effects->n_rows = effects->n_keyed_rows = effects->n_forgotten = 0;
+        effects->n_changes = effects->n_keyed_changes = effects->n_forgotten = 0;
         effects->n_watched_changes = effects->n_notifications = effects->n_lost = 0;
         effects->first_reply = effects->first_execution = 0;
         effects->n_bytes = 0;
@@ -39,7 +39,7 @@ void effects_reset(struct effects *effects) {
 
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
-        free(effects->rows);
+        free(effects->changes);
         free(effects->forgotten);
         free(effects->watched_changes);
         free(effects->notifications);
@@ -50,9 +50,9 @@ void effects_begin_step(struct effects *effects) {
         effects->n_bytes_before_step = effects->n_bytes;
 }
 
-int effects_reserve_rows(struct effects *effects, size_t n) {
-        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + n,
-                             sizeof(*effects->rows));
+int effects_reserve_changes(struct effects *effects, size_t n) {
+        return array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + n,
+                             sizeof(*effects->changes));
 }
 
 static size_t entry_bytes(const struct entry *entry) {
@@ -63,35 +63,35 @@ static size_t registration_bytes(const struct registration *registration) {
         return topic_notify_length(registration->client_id.length, registration->key_name.length);
 }
 
-void effects_row(struct effects *effects, struct row row) {
-        ASSERT(effects->n_rows < effects->rows_capacity);
-        effects->rows[effects->n_rows++] = row;
-        switch (row.type) {
-        case ROW_ENTRY:
-                effects->n_keyed_rows++;
-                effects->n_bytes += entry_bytes(row.entry.before) + entry_bytes(row.entry.after);
+void effects_add_change(struct effects *effects, struct change change) {
+        ASSERT(effects->n_changes < effects->changes_capacity);
+        effects->changes[effects->n_changes++] = change;
+        switch (change.type) {
+        case CHANGE_ENTRY:
+                effects->n_keyed_changes++;
+                effects->n_bytes += entry_bytes(change.entry.before) + entry_bytes(change.entry.after);
                 break;
-        case ROW_REGISTRATION:
-                effects->n_keyed_rows++;
-                effects->n_bytes += registration_bytes(row.registration.registration);
+        case CHANGE_REGISTRATION:
+                effects->n_keyed_changes++;
+                effects->n_bytes += registration_bytes(change.registration.registration);
                 break;
-        case ROW_REPLY:
-                effects->n_bytes += sizeof(row.reply) + sizeof(struct result);
+        case CHANGE_REPLY:
+                effects->n_bytes += sizeof(change.reply) + sizeof(struct result);
                 if (effects->first_reply == 0)
-                        effects->first_reply = row.reply.number;
+                        effects->first_reply = change.reply.number;
                 break;
-        case ROW_EXECUTION:
+        case CHANGE_EXECUTION:
                 if (effects->first_execution == 0)
-                        effects->first_execution = row.execution.after.number;
+                        effects->first_execution = change.execution.after.number;
                 break;
         }
 }
 
-int effects_reserve_change(struct effects *effects, const struct registration *watchers) {
+int effects_reserve_key_change(struct effects *effects, const struct registration *watchers) {
         size_t n_watchers = 0;
         int r;
 
-        r = effects_reserve_rows(effects, 1);
+        r = effects_reserve_changes(effects, 1);
         if (r < 0 || !watchers)
                 return r;
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "engine/change.h"
 #include "engine/keyspace.h"
 #include "engine/outcome.h"
 #include "engine/registrations.h"
-#include "engine/row.h"
 #include "engine/scan.h"
 
 /*
- * The effects of the steps of one batch: changed rows, and notifications in the order of the
- * changes. Effects hold references: entries and registrations in them stay valid until
- * effects_reset().
+ * The effects of the steps of one batch: changes, and notifications in the order of the changes. Effects
+ * hold references: entries and registrations in them stay valid until effects_reset().
  */
 
 /* How a request was executed, for metrics. */
@@ -43,23 +42,24 @@ struct notification {
 };
 
 struct effects {
-        struct row *rows;
-        size_t n_rows, rows_capacity;
-        size_t n_keyed_rows;      /* of entries and registrations */
-        uint64_t first_reply;     /* number of the first remembered reply in the rows; 0: none */
-        uint64_t first_execution; /* likewise, of the first executed request */
+        struct change *changes;
+        size_t n_changes, changes_capacity;
+        size_t n_keyed_changes;   /* of entries and registrations */
+        uint64_t first_reply;     /* number of the first CHANGE_REPLY; 0: none */
+        uint64_t first_execution; /* number of the first CHANGE_EXECUTION; 0: none */
         /* Numbers of the replies that were forgotten before their time. engine_undo() does not revert it. */
         uint64_t *forgotten;
         size_t n_forgotten, forgotten_capacity;
-        size_t n_lost; /* number of watched changes of keys that a restart may have lost; they have no row */
+        /* Number of watched changes of keys that a restart may have lost. They are not in `changes`. */
+        size_t n_lost;
         struct watched_change *watched_changes;
         size_t n_watched_changes, watched_changes_capacity;
         struct notification *notifications;
         size_t n_notifications, notifications_capacity;
 
         /*
-         * What storing and publishing must copy: of each row its key with the new and the former value, of
-         * each notification its topic and value.
+         * What storing and publishing must copy: of each change its key with the new and the former value,
+         * of each notification its topic and value.
          */
         size_t n_bytes;
         size_t n_bytes_before_step;
@@ -73,15 +73,15 @@ void effects_deinit(struct effects *effects);
 void reply_deinit(struct reply *reply);
 
 /*
- * Make room for the row of a key and the notifications of its registrations. watchers: from
- * registrations_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_row() and
+ * Make room for the change of a key and the notifications of its registrations. watchers: from
+ * registrations_of_key(); may be NULL. Returns 0 or -ENOMEM. After 0, the next effects_add_change() and
  * effects_notify() with these watchers cannot fail.
  */
-int effects_reserve_change(struct effects *effects, const struct registration *watchers);
+int effects_reserve_key_change(struct effects *effects, const struct registration *watchers);
 
 /*
  * Add a change of the key and a notification for each of its registrations, after
- * effects_reserve_change(). entry: the new entry; NULL: the key does not exist any more. version: of the
+ * effects_reserve_key_change(). entry: the new entry; NULL: the key does not exist any more. version: of the
  * new entry, or of the former one. Without watchers, nothing is added.
  */
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
@@ -90,11 +90,11 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
 /* A step of the engine begins. */
 void effects_begin_step(struct effects *effects);
 
-/* Make room for n more rows. Returns 0 or -ENOMEM. */
-int effects_reserve_rows(struct effects *effects, size_t n);
+/* Make room for n more changes. Returns 0 or -ENOMEM. */
+int effects_reserve_changes(struct effects *effects, size_t n);
 
-/* Append a row, after effects_reserve_rows(). Takes over the row's references. */
-void effects_row(struct effects *effects, struct row row);
+/* Append a change, after effects_reserve_changes(). Takes over the change's references. */
+void effects_add_change(struct effects *effects, struct change change);
 
 /*
  * Add the number of a reply that is forgotten before its time. If memory is short, the storage keeps

@@ -182,22 +182,23 @@ static void remember_by_content(struct request_step *step, const struct request_
                 drop_remembered(step, expired);
         for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
                 drop_remembered(step, excess);
-        if (effects_reserve_rows(step->effects, 1) < 0)
+        if (effects_reserve_changes(step->effects, 1) < 0)
                 return;
         reply = dedup_add(dedup, &digests->client, &digests->request, step->reply->result,
                           remember_until(step->request, step->now.mono_ns));
         if (reply)
-                effects_row(step->effects,
-                            (struct row){ .type = ROW_REPLY, .reply = { reply->number, reply->digest } });
+                effects_add_change(
+                        step->effects,
+                        (struct change){ .type = CHANGE_REPLY, .reply = { reply->number, reply->digest } });
 }
 
-/* Remember the reply by the number of the request. There is room for the row. */
+/* Remember the reply by the number of the request. There is room for the change. */
 static void remember_by_number(struct request_step *step) {
-        struct row row = { .type = ROW_EXECUTION,
-                           .execution.after = { step->request->number, step->reply->result } };
+        struct change change = { .type = CHANGE_EXECUTION,
+                                 .execution.after = { step->request->number, step->reply->result } };
 
-        row.execution.before = executions_put(&step->engine->executions, row.execution.after);
-        effects_row(step->effects, row);
+        change.execution.before = executions_put(&step->engine->executions, change.execution.after);
+        effects_add_change(step->effects, change);
 }
 
 /* Execute the request, whether it is a repeat or not. */
@@ -262,7 +263,7 @@ static void execute_once(struct request_step *step) {
                         return;
                 }
                 /* First make room: a request that is executed and not remembered could be executed again. */
-                if (effects_reserve_rows(effects, ENGINE_STEP_ROWS_MAX) < 0) {
+                if (effects_reserve_changes(effects, ENGINE_STEP_CHANGES_MAX) < 0) {
                         step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
                         return;
                 }
@@ -294,7 +295,7 @@ static void process_request(struct engine *engine, const struct event *event, st
                 .now = now,
                 .effects = effects,
                 .reply = event->reply,
-                .n_rows_left = ENGINE_STEP_ROWS_MAX - REQUEST_ROWS,
+                .n_changes_left = ENGINE_STEP_CHANGES_MAX - REQUEST_CHANGES,
         };
 
         *step.reply = (struct reply){ 0 };
@@ -306,24 +307,24 @@ static void process_request(struct engine *engine, const struct event *event, st
 
 /* No client is notified of a change that a new policy does not let it read. */
 static int prepare_request(struct engine *engine, const struct request *request, struct effects *effects) {
-        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
 
-        return revocation_check_key(engine, request->key, &n_rows_left, effects) ? ENGINE_STEP_DONE
-                                                                                 : ENGINE_STEP_UNFINISHED;
+        return revocation_check_key(engine, request->key, &n_changes_left, effects) ? ENGINE_STEP_DONE
+                                                                                    : ENGINE_STEP_UNFINISHED;
 }
 
 static int process_tick(struct engine *engine, struct now now, struct effects *effects) {
-        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
         struct entry *entry;
         int r;
 
-        disconnect_continue(engine, &n_rows_left, effects);
-        revocation_continue(engine, &n_rows_left, effects);
-        disconnect_end_idle(engine, now, &n_rows_left, effects);
-        r = persistence_notify_lost(engine, now, &n_rows_left, effects);
+        disconnect_continue(engine, &n_changes_left, effects);
+        revocation_continue(engine, &n_changes_left, effects);
+        disconnect_end_idle(engine, now, &n_changes_left, effects);
+        r = persistence_notify_lost(engine, now, &n_changes_left, effects);
         if (r < 0)
                 return r;
-        for (; n_rows_left > 0 && !effects_step_is_full(effects); n_rows_left--) {
+        for (; n_changes_left > 0 && !effects_step_is_full(effects); n_changes_left--) {
                 entry = keyspace_expired(&engine->keyspace, now.mono_ns);
                 if (!entry)
                         break;

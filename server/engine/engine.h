@@ -123,21 +123,21 @@ struct event {
 };
 
 /*
- * Maximum number of rows of one step, so that a step does not delay other requests. What remains is
+ * Maximum number of changes of one step, so that a step does not delay other requests. What remains is
  * done by later ticks:
  * - expired keys. Until a tick removes them, no client reads them;
  * - registrations of a disconnected client. From the disconnect on, the client is not notified;
- * - registrations to check against a new policy: each counts as a row, because a policy decision
+ * - registrations to check against a new policy: each counts as a change, because a policy decision
  *   takes time;
- * - watched keys that a restart may have lost: each counts as a row (engine_restore_lost_keys()).
+ * - watched keys that a restart may have lost: each counts as a change (engine_restore_lost_keys()).
  * The first two count towards the quotas until they are removed. A request that exceeds a quota
  * first removes as many of them as its step may.
  *
  * Two events are repeated until all is done: EVENT_CONNECTIONS_RETAINED counts each registration as a
- * row. EVENT_REQUEST_NEXT checks the watchers of the key that remain to be checked against a new
+ * change. EVENT_REQUEST_NEXT checks the watchers of the key that remain to be checked against a new
  * policy: no client is notified before.
  */
-#define ENGINE_STEP_ROWS_MAX 64
+#define ENGINE_STEP_CHANGES_MAX 64
 
 /*
  * A step does not remove another expired key, or check another key that a restart may have lost, when
@@ -189,7 +189,7 @@ void engine_set_packet_limits(struct engine *engine, struct packet_limits limits
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
 /*
- * Undo the rows of the effects, newest first, after their commit failed. Keys and registrations are
+ * Undo the changes of the effects, newest first, after their commit failed. Keys and registrations are
  * then as in the storage. No reply or execution of the batch is remembered, and the replies that the
  * batch has dropped stay dropped. The clock is not set back. Returns 0 or -ENOMEM. After -ENOMEM the
  * state is inconsistent: free the engine and load it from storage.
@@ -224,7 +224,7 @@ struct engine_stats engine_stats(const struct engine *engine);
 /*
  * The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is.
  * This time is in the past if the last tick left work, because it reached a limit such as
- * ENGINE_STEP_ROWS_MAX.
+ * ENGINE_STEP_CHANGES_MAX.
  */
 int64_t engine_next_deadline(const struct engine *engine);
 
@@ -330,7 +330,7 @@ void engine_set_clock(struct engine *engine, struct version clock);
 void engine_restore_lost_keys(struct engine *engine);
 
 /*
- * Set a key to a value that another store exported, and append the row and the notifications to the
+ * Set a key to a value that another store exported, and append the change and the notifications to the
  * effects. Replaces an existing entry. Returns 0 or -ENOMEM.
  */
 int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects);

@@ -42,7 +42,7 @@ static int notify_if_lost(struct engine *engine, struct slice key, struct now no
         if (!watchers || keyspace_find(&engine->keyspace, hash, key))
                 return 0;
 
-        r = effects_reserve_change(effects, watchers);
+        r = effects_reserve_key_change(effects, watchers);
         if (r < 0)
                 return r;
         effects_notify(effects, NULL, watchers, clock_tick(&engine->clock, now.wall_ms));
@@ -50,13 +50,13 @@ static int notify_if_lost(struct engine *engine, struct slice key, struct now no
         return 0;
 }
 
-int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_rows_left,
+int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_changes_left,
                             struct effects *effects) {
         struct slice key;
         int r;
 
-        for (; engine->is_notifying_lost && *n_rows_left > 0 && !effects_step_is_full(effects);
-             (*n_rows_left)--) {
+        for (; engine->is_notifying_lost && *n_changes_left > 0 && !effects_step_is_full(effects);
+             (*n_changes_left)--) {
                 engine->is_notifying_lost = registrations_next_key(&engine->registrations, &key);
                 if (!engine->is_notifying_lost)
                         return 0;

@@ -40,7 +40,7 @@ struct registration {
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
-        bool replaces_ended; /* an ended one of the same client and key was removed without a row */
+        bool replaces_ended; /* an ended one of the same client and key was removed without a change */
         struct slice client_id, key_name;
         struct slice user; /* user name of its client; empty: none, or not verified */
         uint8_t bytes[];   /* of the three slices */

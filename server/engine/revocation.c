@@ -31,17 +31,17 @@ static void restart_revocation(struct engine *engine) {
 }
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
-        size_t n_rows_left = ENGINE_STEP_ROWS_MAX;
+        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
 
         restart_revocation(engine);
-        revocation_continue(engine, &n_rows_left, effects);
+        revocation_continue(engine, &n_changes_left, effects);
 }
 
-void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects) {
+void revocation_continue(struct engine *engine, size_t *n_changes_left, struct effects *effects) {
         if (!engine->is_revoking)
                 return;
 
-        for (; engine->is_revoking && *n_rows_left > 0; (*n_rows_left)--) {
+        for (; engine->is_revoking && *n_changes_left > 0; (*n_changes_left)--) {
                 struct registration *registration =
                         registrations_each(&engine->registrations, &engine->registrations.check);
 
@@ -52,7 +52,7 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
         }
 }
 
-bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_rows_left,
+bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_changes_left,
                           struct effects *effects) {
         struct registration *registration, *next;
 
@@ -65,10 +65,10 @@ bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_row
                 next = registration_next_of_key(registration);
                 if (registration->policy_number == engine->policy_number)
                         continue;
-                if (*n_rows_left == 0)
+                if (*n_changes_left == 0)
                         return false;
                 end_unless_granted(engine, registration, effects);
-                (*n_rows_left)--;
+                (*n_changes_left)--;
         }
         return true;
 }

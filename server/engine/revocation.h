@@ -4,7 +4,7 @@
 #include "engine/internal.h"
 
 /*
- * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_ROWS_MAX
+ * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_CHANGES_MAX
  * registrations, so that a policy change does not delay requests. Until all are checked, the
  * registrations of a key are checked before the key changes. Internal to this folder.
  */
@@ -13,9 +13,9 @@
 void revocation_begin(struct engine *engine, struct effects *effects);
 
 /*
- * Check at most *n_rows_left more registrations, if any remain to be checked. Reduces *n_rows_left.
+ * Check at most *n_changes_left more registrations, if any remain to be checked. Reduces *n_changes_left.
  */
-void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effects *effects);
+void revocation_continue(struct engine *engine, size_t *n_changes_left, struct effects *effects);
 
 /*
  * An undo restores the registration. If the policy does not grant it, check all registrations
@@ -24,8 +24,8 @@ void revocation_continue(struct engine *engine, size_t *n_rows_left, struct effe
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration);
 
 /*
- * End the registrations of this key that the policy does not grant. Checks at most *n_rows_left of
- * those that remain to be checked, and reduces *n_rows_left. Returns true if none remains.
+ * End the registrations of this key that the policy does not grant. Checks at most *n_changes_left of
+ * those that remain to be checked, and reduces *n_changes_left. Returns true if none remains.
  */
-bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_rows_left,
+bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_changes_left,
                           struct effects *effects);

@@ -3,17 +3,17 @@
 #include "engine/internal.h"
 #include "engine/revocation.h"
 
-static int undo_entry(struct engine *engine, const struct row *row) {
-        struct entry *before = row->entry.before, *after = row->entry.after;
+static int undo_entry(struct engine *engine, const struct change *change) {
+        struct entry *before = change->entry.before, *after = change->entry.after;
         int r;
 
         if (after) {
                 keyspace_remove(&engine->keyspace, after);
-                entry_unref(after); /* the keyspace's reference; the row has its own */
+                entry_unref(after); /* the keyspace's reference; the change has its own */
         }
         if (before) {
                 r = keyspace_put(&engine->keyspace, keyspace_hash(&engine->keyspace, entry_key(before)),
-                                 entry_ref(before), row->entry.before_deadline_ns, NULL);
+                                 entry_ref(before), change->entry.before_deadline_ns, NULL);
                 if (r < 0) {
                         entry_unref(before);
                         return r;
@@ -31,7 +31,7 @@ static int put_ended(struct engine *engine, const struct registration *registrat
                 registrations_names(registrations, registration->client_id, registration->key_name));
 }
 
-/* A later row may have ended it, and an undo of that row has made another object. */
+/* A later change may have ended it, and an undo of that change has made another object. */
 static int undo_addition(struct engine *engine, const struct registration *registration) {
         struct registration *present =
                 engine_find_registration(engine, registration->client_id, registration->key_name);
@@ -41,12 +41,12 @@ static int undo_addition(struct engine *engine, const struct registration *regis
         return registration->replaces_ended ? put_ended(engine, registration) : 0;
 }
 
-static int undo_registration(struct engine *engine, const struct row *row) {
-        const struct registration *registration = row->registration.registration;
+static int undo_registration(struct engine *engine, const struct change *change) {
+        const struct registration *registration = change->registration.registration;
 
-        if (row->registration.is_added)
+        if (change->registration.is_added)
                 return undo_addition(engine, registration);
-        if (!row->registration.is_stopped)
+        if (!change->registration.is_stopped)
                 return put_ended(engine, registration);
 
         engine->has_restored_registrations = true;
@@ -55,17 +55,17 @@ static int undo_registration(struct engine *engine, const struct row *row) {
                                        registration->key_name, registration->connection);
 }
 
-static void undo_reply(struct engine *engine, const struct row *row) {
-        struct remembered_reply *reply = dedup_find(&engine->dedup, &row->reply.digest);
+static void undo_reply(struct engine *engine, const struct change *change) {
+        struct remembered_reply *reply = dedup_find(&engine->dedup, &change->reply.digest);
 
         if (reply)
                 dedup_forget(&engine->dedup, reply);
 }
 
-static void undo_execution(struct engine *engine, const struct row *row) {
-        size_t place = executions_place(row->execution.after.number);
+static void undo_execution(struct engine *engine, const struct change *change) {
+        size_t place = executions_place(change->execution.after.number);
 
-        engine->executions.places[place] = row->execution.before;
+        engine->executions.places[place] = change->execution.before;
 }
 
 bool engine_has_restored_registrations(const struct engine *engine) {
@@ -77,21 +77,21 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
 
         if (effects->n_lost > 0)
                 engine_restore_lost_keys(engine);
-        for (size_t i = effects->n_rows; i-- > 0 && r == 0;) {
-                const struct row *row = &effects->rows[i];
+        for (size_t i = effects->n_changes; i-- > 0 && r == 0;) {
+                const struct change *change = &effects->changes[i];
 
-                switch (row->type) {
-                case ROW_ENTRY:
-                        r = undo_entry(engine, row);
+                switch (change->type) {
+                case CHANGE_ENTRY:
+                        r = undo_entry(engine, change);
                         break;
-                case ROW_REGISTRATION:
-                        r = undo_registration(engine, row);
+                case CHANGE_REGISTRATION:
+                        r = undo_registration(engine, change);
                         break;
-                case ROW_REPLY:
-                        undo_reply(engine, row);
+                case CHANGE_REPLY:
+                        undo_reply(engine, change);
                         break;
-                case ROW_EXECUTION:
-                        undo_execution(engine, row);
+                case CHANGE_EXECUTION:
+                        undo_execution(engine, change);
                         break;
                 }
         }

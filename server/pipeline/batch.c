@@ -39,7 +39,7 @@ void batch_deinit(struct batch *batch) {
 bool batch_has_changes(const struct batch *batch) {
         const struct effects *effects = &batch->effects;
 
-        return effects->n_rows > 0 || effects->n_notifications > 0 || batch->has_unstored_version;
+        return effects->n_changes > 0 || effects->n_notifications > 0 || batch->has_unstored_version;
 }
 
 bool batch_is_empty(const struct batch *batch) {
@@ -59,7 +59,7 @@ size_t batch_n_bytes(const struct batch *batch) {
 
         return batch->n_bytes + effects->n_bytes +
                BATCH_ITEM_BYTES *
-                       (batch->n_items + batch->n_replies + effects->n_rows + effects->n_notifications);
+                       (batch->n_items + batch->n_replies + effects->n_changes + effects->n_notifications);
 }
 
 bool batch_is_full(const struct batch *batch) {

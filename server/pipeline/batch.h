@@ -22,7 +22,7 @@
  * reply of megabytes, or notify many clients. batch_n_bytes() is the sum of
  * - each item that was served: a message with its properties, or a record;
  * - each reply: the value or the keys of the page, response topic and correlation data;
- * - each row: the key, the new value, and the former value, whose pages the storage frees;
+ * - each change: the key, the new value, and the former value, whose pages the storage frees;
  * - each notification: topic and value, once per recipient. With the plugin, a frame has the value
  *   once for many recipients, but the broker makes a copy for each of them, and the broker's loop
  *   is shared as well;

@@ -18,7 +18,7 @@ bool commit_is_due(const struct pipeline *pipeline) {
                 return false;
 
         limits = storage_limits(pipeline->storage);
-        return batch->effects.n_keyed_rows >= limits.n_changes || batch_n_bytes(batch) >= limits.n_bytes;
+        return batch->effects.n_keyed_changes >= limits.n_rows || batch_n_bytes(batch) >= limits.n_bytes;
 }
 
 /* 1. The end of a commit */
@@ -71,9 +71,10 @@ static void count_failed_commit(struct pipeline *pipeline, int error, struct now
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
                 &pipeline->commit.log_limit, LOG_ERROR, describe_commit_error(error).text,
-                (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
-                                      LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
-                                      { 0 } });
+                (struct log_field[]){
+                        LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
+                        LOG_FIELD_NUMBER("rolled_back_changes", pipeline->batch.effects.n_changes),
+                        { 0 } });
         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
 }
 
@@ -97,7 +98,7 @@ static void count_successful_commit(struct pipeline *pipeline, int result, struc
                 log_limited(&commit->log_limit, LOG_INFO, "commits succeed again");
         commit->error = result == STORAGE_FULL ? -ENOSPC : 0;
         counters->n_commits++;
-        counters->n_rows += change_set->n_changes;
+        counters->n_rows += change_set->n_rows;
         histogram_add(&counters->latencies[LATENCY_COMMIT], now.mono_ns - commit->start_ns);
         quantum_set_limit(&pipeline->clock.quantum, now.mono_ns - commit->start_ns);
 }

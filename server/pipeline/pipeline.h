@@ -11,7 +11,7 @@
 /*
  * Requests pass four stages: queue, execute, commit, publish.
  *
- * Requests are executed in the open batch. When the batch ends, its changed rows are committed, and
+ * Requests are executed in the open batch. When the batch ends, its changes are committed, and
  * then its replies and notifications are published. One batch is in flight at a time. A message
  * that arrives meanwhile waits, so no request is executed on state that may still be rolled back.
  * Without a storage nothing is committed, and each reply is published at once.

@@ -30,7 +30,7 @@ struct seed_counts {
 #define SEEDING_CONTINUES 1
 
 /*
- * Set keys of the seed with seeding_set(), add their rows to the batch and add to the counts, until
+ * Set keys of the seed with seeding_set(), add their changes to the batch and add to the counts, until
  * the batch is full; at least one key. Returns 0 at the end of the seed, SEEDING_CONTINUES,
  * -ENOMEM, or -EBADMSG with the cause in reader->fault. After an error, some of the keys are set: undo
  * the batch, or free the pipeline.

@@ -11,64 +11,64 @@
 #include "base/time_units.h"
 #include "engine/uthash_table.h"
 
-/* The rows of one key, or of one registration. */
-struct coalesced_row {
+/* The changes of one key, or of one registration. */
+struct coalesced_change {
         UT_hash_handle hh; /* by identity */
         struct digest identity;
-        const struct row *first, *last;
+        const struct change *first, *last;
 };
 
-void change_list_deinit(struct change_list *list) {
-        free(list->changes);
+void row_list_deinit(struct row_list *list) {
         free(list->rows);
-        *list = (struct change_list){ 0 };
+        free(list->coalesced);
+        *list = (struct row_list){ 0 };
 }
 
-void change_list_add(struct change_list *list, struct change change) {
-        ASSERT(list->n_changes < list->capacity);
-        list->changes[list->n_changes++] = change;
+void row_list_add(struct row_list *list, struct row row) {
+        ASSERT(list->n_rows < list->capacity);
+        list->rows[list->n_rows++] = row;
 }
 
-/* Identifies the key, or the client and the key, of a row. */
-static struct digest row_identity(const struct row *row, const struct hash_key *hash_key) {
+/* Identifies the key, or the client and the key, of a change. */
+static struct digest change_identity(const struct change *change, const struct hash_key *hash_key) {
         struct digest digests[2];
 
-        if (row->type == ROW_ENTRY) {
-                const struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
+        if (change->type == CHANGE_ENTRY) {
+                const struct entry *entry = change->entry.after ? change->entry.after : change->entry.before;
                 const struct slice key = entry_key(entry);
 
                 return hash_parts(hash_key, &key, 1, digests);
         }
 
         return hash_parts(hash_key,
-                          (struct slice[]){ row->registration.registration->client_id,
-                                            row->registration.registration->key_name },
+                          (struct slice[]){ change->registration.registration->client_id,
+                                            change->registration.registration->key_name },
                           2, digests);
 }
 
 /*
- * Coalesce the rows of entries and registrations in their order. There is room for each row. Returns
- * the number of coalesced rows, or -ENOMEM.
+ * Coalesce the changes of entries and registrations in their order. There is room for each change. Returns
+ * the number of coalesced changes, or -ENOMEM.
  */
-static ssize_t coalesce_rows(struct change_list *list, const struct effects *effects,
-                             const struct hash_key *hash_key) {
-        struct coalesced_row *table = NULL, *found;
+static ssize_t coalesce_changes(struct row_list *list, const struct effects *effects,
+                                const struct hash_key *hash_key) {
+        struct coalesced_change *table = NULL, *found;
         ssize_t n = 0;
 
-        for (size_t i = 0; i < effects->n_rows && n >= 0; i++) {
-                const struct row *row = &effects->rows[i];
+        for (size_t i = 0; i < effects->n_changes && n >= 0; i++) {
+                const struct change *change = &effects->changes[i];
                 struct digest identity;
 
-                if (row->type != ROW_ENTRY && row->type != ROW_REGISTRATION)
+                if (change->type != CHANGE_ENTRY && change->type != CHANGE_REGISTRATION)
                         continue;
-                identity = row_identity(row, hash_key);
+                identity = change_identity(change, hash_key);
                 HASH_FIND(hh, table, &identity, sizeof(identity), found);
                 if (found) {
-                        found->last = row;
+                        found->last = change;
                         continue;
                 }
-                found = &list->rows[n++];
-                *found = (struct coalesced_row){ .identity = identity, .first = row, .last = row };
+                found = &list->coalesced[n++];
+                *found = (struct coalesced_change){ .identity = identity, .first = change, .last = change };
                 HASH_ADD(hh, table, identity, sizeof(identity), found);
                 if (!found->hh.tbl)
                         n = -ENOMEM;
@@ -77,99 +77,99 @@ static ssize_t coalesce_rows(struct change_list *list, const struct effects *eff
         return n;
 }
 
-struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale) {
-        struct change change = { .type = CHANGE_ENTRY,
-                                 .entry = { .key = entry_key(entry),
-                                            .value = entry_value(entry),
-                                            .version = entry_version(entry),
-                                            .expires_at_ms = EXPIRES_NEVER } };
+struct row entry_row_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale) {
+        struct row row = { .type = ROW_ENTRY,
+                           .entry = { .key = entry_key(entry),
+                                      .value = entry_value(entry),
+                                      .version = entry_version(entry),
+                                      .expires_at_ms = EXPIRES_NEVER } };
 
         if (deadline_ns != DEADLINE_NEVER)
-                change.entry.expires_at_ms = timescale_from_deadline(timescale, deadline_ns);
-        change.entry.has_fence = entry_fence(entry, &change.entry.fence);
-        return change;
+                row.entry.expires_at_ms = timescale_from_deadline(timescale, deadline_ns);
+        row.entry.has_fence = entry_fence(entry, &row.entry.fence);
+        return row;
 }
 
-struct change registration_change_of(const struct registration *registration) {
-        return (struct change){ .type = CHANGE_REGISTRATION,
-                                .registration = { .client = registration->client_id,
-                                                  .key = registration->key_name,
-                                                  .connection = registration->connection,
-                                                  .user = registration->user } };
+struct row registration_row_of(const struct registration *registration) {
+        return (struct row){ .type = ROW_REGISTRATION,
+                             .registration = { .client = registration->client_id,
+                                               .key = registration->key_name,
+                                               .connection = registration->connection,
+                                               .user = registration->user } };
 }
 
-struct change reply_change_of(const struct remembered_reply *reply, struct timescale timescale) {
-        return (struct change){ .type = CHANGE_REPLY,
-                                .reply = { .number = reply->number,
-                                           .digest = reply->digest,
-                                           .result = reply->result,
-                                           .forget_at_ms = timescale_from_deadline(
-                                                   timescale, reply->deadline_s * NS_PER_S) } };
+struct row reply_row_of(const struct remembered_reply *reply, struct timescale timescale) {
+        return (struct row){ .type = ROW_REPLY,
+                             .reply = { .number = reply->number,
+                                        .digest = reply->digest,
+                                        .result = reply->result,
+                                        .forget_at_ms = timescale_from_deadline(
+                                                timescale, reply->deadline_s * NS_PER_S) } };
 }
 
-static void add_entry(struct change_list *list, const struct coalesced_row *row,
+static void add_entry(struct row_list *list, const struct coalesced_change *change,
                       struct timescale timescale) {
-        const struct entry *before = row->first->entry.before, *after = row->last->entry.after;
+        const struct entry *before = change->first->entry.before, *after = change->last->entry.after;
 
         if (after && after->is_persistent)
-                change_list_add(list, entry_change_of(after, row->last->entry.after_deadline_ns, timescale));
+                row_list_add(list, entry_row_of(after, change->last->entry.after_deadline_ns, timescale));
         else if (before && before->is_persistent)
-                change_list_add(list, (struct change){ .type = CHANGE_ENTRY,
-                                                       .is_removed = true,
-                                                       .entry = { .key = entry_key(before) } });
+                row_list_add(list, (struct row){ .type = ROW_ENTRY,
+                                                 .is_removed = true,
+                                                 .entry = { .key = entry_key(before) } });
 }
 
 /*
- * Also if a registration was added and has ended within the rows: a former one may be stored, which was
- * removed without a row because it was made again.
+ * Also if a registration was added and has ended within the changes: a former one may be stored, which was
+ * removed without a change because it was made again.
  */
-static void add_registration(struct change_list *list, const struct row *row) {
-        struct change change = registration_change_of(row->registration.registration);
+static void add_registration(struct row_list *list, const struct change *change) {
+        struct row row = registration_row_of(change->registration.registration);
 
-        if (!row->registration.is_added)
-                change = (struct change){ .type = CHANGE_REGISTRATION,
-                                          .is_removed = true,
-                                          .registration = { .client = change.registration.client,
-                                                            .key = change.registration.key } };
-        change_list_add(list, change);
+        if (!change->registration.is_added)
+                row = (struct row){ .type = ROW_REGISTRATION,
+                                    .is_removed = true,
+                                    .registration = { .client = row.registration.client,
+                                                      .key = row.registration.key } };
+        row_list_add(list, row);
 }
 
 /* Nothing if the reply was dropped after that. */
-static void add_reply(struct change_list *list, const struct row *row, const struct engine *engine,
+static void add_reply(struct row_list *list, const struct change *change, const struct engine *engine,
                       struct timescale timescale) {
-        const struct remembered_reply *reply = engine_find_reply(engine, &row->reply.digest);
+        const struct remembered_reply *reply = engine_find_reply(engine, &change->reply.digest);
 
-        if (reply && reply->number == row->reply.number)
-                change_list_add(list, reply_change_of(reply, timescale));
+        if (reply && reply->number == change->reply.number)
+                row_list_add(list, reply_row_of(reply, timescale));
 }
 
-int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
-                     struct timescale timescale, size_t n_more) {
+int row_list_fill(struct row_list *list, const struct effects *effects, const struct engine *engine,
+                  struct timescale timescale, size_t n_more) {
         ssize_t n_coalesced;
 
-        list->n_changes = 0;
-        if (array_reserve((void **)&list->rows, &list->rows_capacity, effects->n_rows, sizeof(*list->rows)) <
-                    0 ||
-            array_reserve((void **)&list->changes, &list->capacity, effects->n_rows + n_more,
-                          sizeof(*list->changes)) < 0)
+        list->n_rows = 0;
+        if (array_reserve((void **)&list->coalesced, &list->coalesced_capacity, effects->n_changes,
+                          sizeof(*list->coalesced)) < 0 ||
+            array_reserve((void **)&list->rows, &list->capacity, effects->n_changes + n_more,
+                          sizeof(*list->rows)) < 0)
                 return -ENOMEM;
-        n_coalesced = coalesce_rows(list, effects, &engine_config(engine)->table_key);
+        n_coalesced = coalesce_changes(list, effects, &engine_config(engine)->table_key);
         if (n_coalesced < 0)
                 return (int)n_coalesced;
 
         for (ssize_t i = 0; i < n_coalesced; i++)
-                if (list->rows[i].first->type == ROW_ENTRY)
-                        add_entry(list, &list->rows[i], timescale);
+                if (list->coalesced[i].first->type == CHANGE_ENTRY)
+                        add_entry(list, &list->coalesced[i], timescale);
                 else
-                        add_registration(list, list->rows[i].last);
-        for (size_t i = 0; i < effects->n_rows; i++) {
-                const struct row *row = &effects->rows[i];
+                        add_registration(list, list->coalesced[i].last);
+        for (size_t i = 0; i < effects->n_changes; i++) {
+                const struct change *change = &effects->changes[i];
 
-                if (row->type == ROW_REPLY)
-                        add_reply(list, row, engine, timescale);
-                else if (row->type == ROW_EXECUTION)
-                        change_list_add(list, (struct change){ .type = CHANGE_EXECUTION,
-                                                               .execution = row->execution.after });
+                if (change->type == CHANGE_REPLY)
+                        add_reply(list, change, engine, timescale);
+                else if (change->type == CHANGE_EXECUTION)
+                        row_list_add(list, (struct row){ .type = ROW_EXECUTION,
+                                                         .execution = change->execution.after });
         }
         return 0;
 }

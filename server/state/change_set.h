@@ -8,12 +8,14 @@
 #include "state/timescale.h"
 
 /*
- * A change set is one commit: the complete header, and what the commit adds, replaces and removes.
- * A change names what it changes, and has everything that is stored of it. So a storage needs only
- * the change set, and state_apply() makes an equal copy of a state from its change sets in order.
+ * A row is what is stored of one entry, registration, remembered reply, execution or pending
+ * notification. A change set is one commit: the complete header, and the rows that the commit puts or
+ * removes. So a storage needs only the change set. Example: a batch has a SET and a DEL of the key "a"
+ * and a SET of the key "b". The engine has made three changes of keys (engine/change.h). The change set
+ * has two rows for them: the entry of "a", which is removed, and the entry of "b".
  *
- * A change set has at most one change of a key, and one of a registration. Keys that are not
- * persistent are absent. Times are in milliseconds by the timescale (state/timescale.h).
+ * A change set has at most one row of a key, and one of a registration. Keys that are not persistent are
+ * absent. Times are in milliseconds by the timescale (state/timescale.h).
  *
  * All slices and arrays are borrowed. The maker says for how long; state_apply() and
  * storage_commit() use them only during the call.
@@ -21,7 +23,7 @@
 
 #define EXPIRES_NEVER INT64_MAX
 
-struct entry_change {
+struct entry_row {
         struct slice key, value;
         struct version version;
         int64_t expires_at_ms; /* EXPIRES_NEVER: not at all */
@@ -29,14 +31,14 @@ struct entry_change {
         struct hlc fence; /* fencing token */
 };
 
-struct registration_change {
+struct registration_row {
         struct slice client, key;
         uint64_t connection; /* over which it was made; 0: unknown */
         struct slice user;   /* empty: none */
 };
 
 /* A reply that the store remembers. Those that are added have ascending numbers. */
-struct reply_change {
+struct reply_row {
         uint64_t number;
         struct digest digest; /* identifies the request */
         struct result result;
@@ -53,17 +55,17 @@ struct pending_notification {
         struct entry *entry;     /* owned by the queue of a state: has the value; else NULL */
 };
 
-enum change_type {
-        CHANGE_ENTRY,
-        CHANGE_REGISTRATION,
-        CHANGE_REPLY,
-        CHANGE_EXECUTION, /* takes the place of another one */
-        CHANGE_NOTIFICATION,
-        N_CHANGE_TYPES,
+enum row_type {
+        ROW_ENTRY,
+        ROW_REGISTRATION,
+        ROW_REPLY,
+        ROW_EXECUTION, /* takes the place of another one */
+        ROW_NOTIFICATION,
+        N_ROW_TYPES,
 };
 
-struct change {
-        enum change_type type;
+struct row {
+        enum row_type type;
 
         /*
          * Remove an entry, a registration or a reply, which may be absent. Only its key, its client and
@@ -72,9 +74,9 @@ struct change {
         bool is_removed;
 
         union {
-                struct entry_change entry;
-                struct registration_change registration;
-                struct reply_change reply;
+                struct entry_row entry;
+                struct registration_row registration;
+                struct reply_row reply;
                 struct executed_request execution;
                 struct pending_notification notification;
         };
@@ -82,39 +84,40 @@ struct change {
 
 struct change_set {
         struct state_header header;
-        const struct change *changes; /* in their order */
-        size_t n_changes;
+        const struct row *rows; /* in their order */
+        size_t n_rows;
         bool forgets_executions;  /* those before this change set: another broker run is served */
         uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
         uint64_t acknowledged;    /* the notifications up to this sequence are pending no more */
 };
 
-/* Owns the changes of a change set, and their memory for the next one. All zeros is an empty list. */
-struct change_list {
-        struct change *changes;
-        size_t n_changes, capacity;
-        struct coalesced_row *rows;
-        size_t rows_capacity;
+/* Owns the rows of a change set, and their memory for the next one. All zeros is an empty list. */
+struct row_list {
+        struct row *rows;
+        size_t n_rows, capacity;
+        struct coalesced_change *coalesced;
+        size_t coalesced_capacity;
 };
 
-void change_list_deinit(struct change_list *list);
+void row_list_deinit(struct row_list *list);
 
 /*
- * Replace the content of the list by the changes of the effects: entries and registrations, coalesced,
- * then replies and executions. They borrow from the effects. engine: has executed them. There is room for
- * n_more changes afterwards. Returns 0, or -ENOMEM; then the content is undefined.
+ * Replace the content of the list by the rows of the changes in the effects: of entries and registrations,
+ * the last change of each; then of replies and executions. They borrow from the effects. engine: has made
+ * the changes. There is room for n_more rows afterwards. Returns 0, or -ENOMEM; then the content is
+ * undefined.
  */
-int change_list_fill(struct change_list *list, const struct effects *effects, const struct engine *engine,
-                     struct timescale timescale, size_t n_more);
+int row_list_fill(struct row_list *list, const struct effects *effects, const struct engine *engine,
+                  struct timescale timescale, size_t n_more);
 
-/* Add a change. There is room. */
-void change_list_add(struct change_list *list, struct change change);
+/* Add a row. There is room. */
+void row_list_add(struct row_list *list, struct row row);
 
-/* The change that sets this entry. Borrows from the entry. */
-struct change entry_change_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale);
+/* The row of this entry. Borrows from the entry. */
+struct row entry_row_of(const struct entry *entry, int64_t deadline_ns, struct timescale timescale);
 
-/* The change that adds this registration. Borrows from the registration. */
-struct change registration_change_of(const struct registration *registration);
+/* The row of this registration. Borrows from the registration. */
+struct row registration_row_of(const struct registration *registration);
 
-/* The change that adds this reply. */
-struct change reply_change_of(const struct remembered_reply *reply, struct timescale timescale);
+/* The row of this reply. */
+struct row reply_row_of(const struct remembered_reply *reply, struct timescale timescale);

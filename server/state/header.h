@@ -24,7 +24,7 @@ struct state_header {
         uint64_t n_commits;            /* number of the change set; 0: of an empty store */
         char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; not fixed while n_commits is 0 */
         struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
-        struct hash_key row_hash_key;  /* for the rows of a storage: see rows.h of each storage */
+        struct hash_key row_hash_key;  /* for the rows of a storage: see rows.h and keys.h of the storages */
         struct hash_key table_key;     /* of the engine's tables: a token of SCAN is a position in them */
         struct token_key token_key;    /* of the tokens of SCAN */
         /* new for each empty store: see common/protocol/companion.h */

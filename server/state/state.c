@@ -67,7 +67,7 @@ struct state *state_free(struct state *state) {
                 return NULL;
 
         notification_queue_deinit(&state->notifications);
-        change_list_deinit(&state->changes);
+        row_list_deinit(&state->rows);
         engine_free(state->engine);
         free(state->forgotten);
         free(state);
@@ -76,7 +76,7 @@ struct state *state_free(struct state *state) {
 
 /* 1. Applying */
 
-static int put_entry(struct state *state, const struct entry_change *entry) {
+static int put_entry(struct state *state, const struct entry_row *entry) {
         struct entry_fields fields = { .key = entry->key,
                                        .value = entry->value,
                                        .version = entry->version,
@@ -88,7 +88,7 @@ static int put_entry(struct state *state, const struct entry_change *entry) {
         return engine_put_entry(state->engine, &fields);
 }
 
-static int put_reply(struct state *state, const struct reply_change *reply, struct now now) {
+static int put_reply(struct state *state, const struct reply_row *reply, struct now now) {
         int64_t deadline_ns = timescale_to_deadline(state->timescale, reply->forget_at_ms);
 
         if (deadline_ns < 0)
@@ -98,23 +98,23 @@ static int put_reply(struct state *state, const struct reply_change *reply, stru
         return engine_put_reply(state->engine, reply->number, &reply->digest, reply->result, deadline_ns);
 }
 
-static int put_change(struct state *state, const struct change *change, struct now now) {
-        const struct registration_change *registration = &change->registration;
+static int put_row(struct state *state, const struct row *row, struct now now) {
+        const struct registration_row *registration = &row->registration;
 
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                return put_entry(state, &change->entry);
-        case CHANGE_REGISTRATION:
+        switch (row->type) {
+        case ROW_ENTRY:
+                return put_entry(state, &row->entry);
+        case ROW_REGISTRATION:
                 return engine_put_registration(state->engine, registration->client, registration->user,
                                                registration->key, registration->connection);
-        case CHANGE_REPLY:
-                return put_reply(state, &change->reply, now);
-        case CHANGE_EXECUTION:
-                engine_put_execution(state->engine, &change->execution);
+        case ROW_REPLY:
+                return put_reply(state, &row->reply, now);
+        case ROW_EXECUTION:
+                engine_put_execution(state->engine, &row->execution);
                 return 0;
-        case CHANGE_NOTIFICATION:
-                return notification_queue_add(&state->notifications, &change->notification);
-        case N_CHANGE_TYPES:
+        case ROW_NOTIFICATION:
+                return notification_queue_add(&state->notifications, &row->notification);
+        case N_ROW_TYPES:
                 break;
         }
         ASSERT(!"a type of a change");
@@ -125,14 +125,13 @@ static int put_change(struct state *state, const struct change *change, struct n
  * What a storage passes when it loads has no removals. A copy that follows the commits has: the disk of the
  * simulation (tests/sim/disk.c), which so checks that change sets are complete.
  */
-static void remove_content(struct state *state, const struct change *change) {
-        if (change->type == CHANGE_ENTRY)
-                engine_remove_entry(state->engine, change->entry.key);
-        else if (change->type == CHANGE_REGISTRATION)
-                engine_remove_registration(state->engine, change->registration.client,
-                                           change->registration.key);
-        else if (change->type == CHANGE_REPLY)
-                engine_forget_reply(state->engine, change->reply.number);
+static void remove_content(struct state *state, const struct row *row) {
+        if (row->type == ROW_ENTRY)
+                engine_remove_entry(state->engine, row->entry.key);
+        else if (row->type == ROW_REGISTRATION)
+                engine_remove_registration(state->engine, row->registration.client, row->registration.key);
+        else if (row->type == ROW_REPLY)
+                engine_forget_reply(state->engine, row->reply.number);
 }
 
 int state_apply(struct state *state, const struct change_set *change_set, struct now now) {
@@ -141,11 +140,11 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
         state_acknowledge(state, change_set->acknowledged);
         if (change_set->forgets_executions)
                 engine_forget_executions(state->engine);
-        for (size_t i = 0; i < change_set->n_changes && r == 0; i++)
-                if (change_set->changes[i].is_removed)
-                        remove_content(state, &change_set->changes[i]);
+        for (size_t i = 0; i < change_set->n_rows && r == 0; i++)
+                if (change_set->rows[i].is_removed)
+                        remove_content(state, &change_set->rows[i]);
                 else
-                        r = put_change(state, &change_set->changes[i], now);
+                        r = put_row(state, &change_set->rows[i], now);
         engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
@@ -200,7 +199,7 @@ static struct state_header next_header(const struct state *state, const struct e
 
 int state_prepare(struct state *state, const struct effects *effects, struct now now,
                   struct change_set *ret_change_set) {
-        struct change_list *list = &state->changes;
+        struct row_list *list = &state->rows;
         const struct pending_notification *staged;
         struct engine_stats stats;
         size_t n_staged;
@@ -214,22 +213,21 @@ int state_prepare(struct state *state, const struct effects *effects, struct now
         staged = notification_queue_staged(&state->notifications, &n_staged);
         r = gather_forgotten(state, effects);
         if (r == 0)
-                r = change_list_fill(list, effects, state->engine, state->timescale,
-                                     state->n_forgotten + n_staged);
+                r = row_list_fill(list, effects, state->engine, state->timescale,
+                                  state->n_forgotten + n_staged);
         if (r < 0)
                 return r;
 
         for (size_t i = 0; i < state->n_forgotten; i++)
-                change_list_add(list, (struct change){ .type = CHANGE_REPLY,
-                                                       .is_removed = true,
-                                                       .reply = { .number = state->forgotten[i] } });
+                row_list_add(list, (struct row){ .type = ROW_REPLY,
+                                                 .is_removed = true,
+                                                 .reply = { .number = state->forgotten[i] } });
         for (size_t i = 0; i < n_staged; i++)
-                change_list_add(list,
-                                (struct change){ .type = CHANGE_NOTIFICATION, .notification = staged[i] });
+                row_list_add(list, (struct row){ .type = ROW_NOTIFICATION, .notification = staged[i] });
         *ret_change_set = (struct change_set){
                 .header = next_header(state, &stats, now),
-                .changes = list->changes,
-                .n_changes = list->n_changes,
+                .rows = list->rows,
+                .n_rows = list->n_rows,
                 .forgets_executions = !is_run_stored(state),
                 .forgotten_up_to = stats.forgotten_reply,
                 .acknowledged = state->acknowledged,

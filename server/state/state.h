@@ -34,7 +34,7 @@ struct state {
         /* Replies that are forgotten before their time, for the next change set that is committed. */
         uint64_t *forgotten; /* their numbers */
         size_t n_forgotten, forgotten_capacity;
-        struct change_list changes; /* of the last change set */
+        struct row_list rows; /* of the last change set */
 };
 
 /*
@@ -50,10 +50,10 @@ int state_new(struct state **ret_state, const struct engine_config *config,
 struct state *state_free(struct state *state);
 
 /*
- * Apply a change set of another state: its changes, and its header. Nothing may be staged. now: to
+ * Apply a change set of another state: its rows, and its header. Nothing may be staged. now: to
  * convert its times.
  * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
- * After an error the state has a part of the changes: free it.
+ * After an error the state has a part of the rows: free it.
  */
 int state_apply(struct state *state, const struct change_set *change_set, struct now now);
 

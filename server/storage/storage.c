@@ -23,17 +23,17 @@ static bool is_result_issued(const struct state_header *header, const struct res
         return !result->has_version || is_issued(header, result->version);
 }
 
-bool storage_may_have(const struct state_header *header, const struct change *change) {
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                return is_issued(header, change->entry.version);
-        case CHANGE_REPLY:
-                return is_result_issued(header, &change->reply.result);
-        case CHANGE_EXECUTION:
-                return is_result_issued(header, &change->execution.result);
-        case CHANGE_NOTIFICATION:
-                return is_issued(header, change->notification.version) &&
-                       change->notification.sequence <= header->notification_sequence;
+bool storage_may_have(const struct state_header *header, const struct row *row) {
+        switch (row->type) {
+        case ROW_ENTRY:
+                return is_issued(header, row->entry.version);
+        case ROW_REPLY:
+                return is_result_issued(header, &row->reply.result);
+        case ROW_EXECUTION:
+                return is_result_issued(header, &row->execution.result);
+        case ROW_NOTIFICATION:
+                return is_issued(header, row->notification.version) &&
+                       row->notification.sequence <= header->notification_sequence;
         default:
                 return true;
         }

@@ -25,7 +25,7 @@ struct storage_sink {
 };
 
 /*
- * Limits of a change set. The caller ends a batch at n_changes or n_bytes; a change set may exceed
+ * Limits of a change set. The caller ends a batch at n_rows or n_bytes; a change set may exceed
  * them by one step of the engine.
  */
 struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
@@ -34,7 +34,7 @@ struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
          * Of entries and registrations, which have a key each in etcd. The replies, the executions and
          * the notifications of a change set are kept together, so only n_bytes limits them.
          */
-        size_t n_changes;
+        size_t n_rows;
         size_t n_bytes; /* of keys, values, names and recipients */
 };
 
@@ -81,11 +81,11 @@ static inline int storage_load(struct storage *storage, const struct storage_sin
 }
 
 /*
- * For implementations. Return whether a storage with this header may have the change: the stored clock is
+ * For implementations. Return whether a storage with this header may have the row: the stored clock is
  * at or above every issued version, and the stored sequence at or above that of every notification. With a
  * lower clock, the next version of a key could be lower than its present one.
  */
-bool storage_may_have(const struct state_header *header, const struct change *change);
+bool storage_may_have(const struct state_header *header, const struct row *row);
 
 /*
  * Create the state that is stored. If the storage is empty, the state is empty, with a new header.
@@ -126,10 +126,10 @@ static inline int storage_lead(struct storage *storage, const struct state_heade
  * After -ENOSPC, -EIO and -ENOMEM nothing of the change set is stored, and a later commit may
  * succeed.
  *
- * A commit costs what its own changes cost, however large the rows of others are in the storage. A
- * change costs a constant and its bytes: for an entry those of the former and of the new one, for a
+ * A commit costs what its own rows cost, however large the rows of others are in the storage. A row
+ * costs a constant and its bytes: for an entry those of the former and of the new one, for a
  * registration those of its names, for a notification those of its key, value and recipients, once
- * when it is stored and once when it is removed. The caller limits the changes by storage_limits(),
+ * when it is stored and once when it is removed. The caller limits the rows by storage_limits(),
  * and the notifications that are removed.
  */
 static inline int storage_commit(struct storage *storage, const struct change_set *change_set) {

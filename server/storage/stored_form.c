@@ -56,15 +56,15 @@ static struct version read_version(struct wire_reader *reader) {
         return version;
 }
 
-static struct wire_reader begin_record(struct slice record, char letter) {
-        struct wire_reader reader = { .rest = record };
+static struct wire_reader begin_reading(struct slice bytes, char letter) {
+        struct wire_reader reader = { .rest = bytes };
 
         require_field(&reader, wire_read_number(&reader, 1) == (uint8_t)letter);
         return reader;
 }
 
 /* Returns 0, or -EBADMSG after a fault or if bytes remain. */
-static int end_record(const struct wire_reader *reader) {
+static int end_reading(const struct wire_reader *reader) {
         return reader->has_failed || reader->rest.length > 0 ? -EBADMSG : 0;
 }
 
@@ -88,8 +88,8 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         wire_append_number(buf, header->n_commits, 8);
 }
 
-int stored_header_read(struct slice record, struct state_header *ret_header) {
-        struct wire_reader reader = begin_record(record, HEADER_LETTER);
+int stored_header_read(struct slice bytes, struct state_header *ret_header) {
+        struct wire_reader reader = begin_reading(bytes, HEADER_LETTER);
         struct state_header header = { 0 };
 
         read_text(&reader, header.node_id, sizeof(header.node_id));
@@ -115,7 +115,7 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
                         (header.node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header.node_id))));
         require_field(&reader, header.clock.wall_ms >= 0 && header.clock.wall_ms < INT64_MAX &&
                                        header.notification_sequence <= INT64_MAX);
-        if (end_record(&reader) < 0)
+        if (end_reading(&reader) < 0)
                 return -EBADMSG;
         *ret_header = header;
         return 0;
@@ -123,8 +123,8 @@ int stored_header_read(struct slice record, struct state_header *ret_header) {
 
 /* 3. Changes */
 
-static void append_entry(struct buf *buf, const struct change *change) {
-        const struct entry_change *entry = &change->entry;
+static void append_entry(struct buf *buf, const struct row *row) {
+        const struct entry_row *entry = &row->entry;
 
         wire_append_blob(buf, entry->key);
         wire_append_blob(buf, entry->value);
@@ -138,8 +138,8 @@ static void append_entry(struct buf *buf, const struct change *change) {
         }
 }
 
-static void read_entry(struct wire_reader *reader, struct change *change) {
-        struct entry_change *entry = &change->entry;
+static void read_entry(struct wire_reader *reader, struct row *row) {
+        struct entry_row *entry = &row->entry;
 
         entry->key = wire_read_blob(reader);
         entry->value = wire_read_blob(reader);
@@ -154,8 +154,8 @@ static void read_entry(struct wire_reader *reader, struct change *change) {
         }
 }
 
-static void append_registration(struct buf *buf, const struct change *change) {
-        const struct registration_change *registration = &change->registration;
+static void append_registration(struct buf *buf, const struct row *row) {
+        const struct registration_row *registration = &row->registration;
 
         wire_append_blob(buf, registration->client);
         wire_append_blob(buf, registration->key);
@@ -163,8 +163,8 @@ static void append_registration(struct buf *buf, const struct change *change) {
         wire_append_blob(buf, registration->user);
 }
 
-static void read_registration(struct wire_reader *reader, struct change *change) {
-        struct registration_change *registration = &change->registration;
+static void read_registration(struct wire_reader *reader, struct row *row) {
+        struct registration_row *registration = &row->registration;
 
         registration->client = wire_read_blob(reader);
         registration->key = wire_read_blob(reader);
@@ -189,8 +189,8 @@ static struct result read_result(struct wire_reader *reader) {
         return result;
 }
 
-static void append_reply(struct buf *buf, const struct change *change) {
-        const struct reply_change *reply = &change->reply;
+static void append_reply(struct buf *buf, const struct row *row) {
+        const struct reply_row *reply = &row->reply;
 
         wire_append_number(buf, reply->number, 8);
         buf_append(buf, &reply->digest, sizeof(reply->digest));
@@ -198,8 +198,8 @@ static void append_reply(struct buf *buf, const struct change *change) {
         wire_append_number(buf, (uint64_t)reply->forget_at_ms, 8);
 }
 
-static void read_reply(struct wire_reader *reader, struct change *change) {
-        struct reply_change *reply = &change->reply;
+static void read_reply(struct wire_reader *reader, struct row *row) {
+        struct reply_row *reply = &row->reply;
 
         reply->number = wire_read_number(reader, 8);
         read_fixed(reader, &reply->digest, sizeof(reply->digest));
@@ -208,23 +208,23 @@ static void read_reply(struct wire_reader *reader, struct change *change) {
         require_field(reader, reply->number <= REPLY_NUMBER_MAX);
 }
 
-static void append_execution(struct buf *buf, const struct change *change) {
-        const struct executed_request *execution = &change->execution;
+static void append_execution(struct buf *buf, const struct row *row) {
+        const struct executed_request *execution = &row->execution;
 
         wire_append_number(buf, execution->number, 8);
         append_result(buf, &execution->result);
 }
 
-static void read_execution(struct wire_reader *reader, struct change *change) {
-        struct executed_request *execution = &change->execution;
+static void read_execution(struct wire_reader *reader, struct row *row) {
+        struct executed_request *execution = &row->execution;
 
         execution->number = wire_read_number(reader, 8);
         execution->result = read_result(reader);
         require_field(reader, execution->number > 0);
 }
 
-static void append_notification(struct buf *buf, const struct change *change) {
-        const struct pending_notification *notification = &change->notification;
+static void append_notification(struct buf *buf, const struct row *row) {
+        const struct pending_notification *notification = &row->notification;
 
         wire_append_number(buf, notification->sequence, 8);
         append_version(buf, notification->version);
@@ -235,8 +235,8 @@ static void append_notification(struct buf *buf, const struct change *change) {
         wire_append_blob(buf, notification->recipients);
 }
 
-static void read_notification(struct wire_reader *reader, struct change *change) {
-        struct pending_notification *notification = &change->notification;
+static void read_notification(struct wire_reader *reader, struct row *row) {
+        struct pending_notification *notification = &row->notification;
 
         notification->sequence = wire_read_number(reader, 8);
         notification->version = read_version(reader);
@@ -249,28 +249,28 @@ static void read_notification(struct wire_reader *reader, struct change *change)
 
 static const struct {
         char letter;
-        void (*append)(struct buf *buf, const struct change *change);
-        void (*read)(struct wire_reader *reader, struct change *change);
-} record_forms[N_CHANGE_TYPES] = {
-        [CHANGE_ENTRY] = { 'K', append_entry, read_entry },
-        [CHANGE_REGISTRATION] = { 'R', append_registration, read_registration },
-        [CHANGE_REPLY] = { 'A', append_reply, read_reply },
-        [CHANGE_EXECUTION] = { 'E', append_execution, read_execution },
-        [CHANGE_NOTIFICATION] = { 'N', append_notification, read_notification },
+        void (*append)(struct buf *buf, const struct row *row);
+        void (*read)(struct wire_reader *reader, struct row *row);
+} row_forms[N_ROW_TYPES] = {
+        [ROW_ENTRY] = { 'K', append_entry, read_entry },
+        [ROW_REGISTRATION] = { 'R', append_registration, read_registration },
+        [ROW_REPLY] = { 'A', append_reply, read_reply },
+        [ROW_EXECUTION] = { 'E', append_execution, read_execution },
+        [ROW_NOTIFICATION] = { 'N', append_notification, read_notification },
 };
 
-void stored_change_append(struct buf *buf, const struct change *change) {
-        wire_append_number(buf, (uint8_t)record_forms[change->type].letter, 1);
-        record_forms[change->type].append(buf, change);
+void stored_row_append(struct buf *buf, const struct row *row) {
+        wire_append_number(buf, (uint8_t)row_forms[row->type].letter, 1);
+        row_forms[row->type].append(buf, row);
 }
 
-int stored_change_read(struct slice record, enum change_type type, struct change *ret_change) {
-        struct wire_reader reader = begin_record(record, record_forms[type].letter);
-        struct change change = { .type = type };
+int stored_row_read(struct slice bytes, enum row_type type, struct row *ret_row) {
+        struct wire_reader reader = begin_reading(bytes, row_forms[type].letter);
+        struct row row = { .type = type };
 
-        record_forms[type].read(&reader, &change);
-        if (end_record(&reader) < 0)
+        row_forms[type].read(&reader, &row);
+        if (end_reading(&reader) < 0)
                 return -EBADMSG;
-        *ret_change = change;
+        *ret_row = row;
         return 0;
 }

@@ -4,23 +4,23 @@
 #include "state/change_set.h"
 
 /*
- * The stored form of the header and of changes: the bytes that every storage keeps. A storage adds
- * what it finds a record by, which follows from the record, and a checksum.
+ * The stored form of the header and of rows: the bytes that every storage keeps. A storage adds a place or
+ * a key, by which it finds the row and which follows from the row, and a checksum.
  *
- * A record is a letter for its kind, then its fields in the order in which its append function
+ * The form is a letter for the kind, then its fields in the order in which its append function
  * writes them. A number has the size of its type, and a string is a blob (protocol/wire.h). A key of
  * a hash or a MAC, and a digest, are their bytes alone. A field that may be absent is a byte, 1 or 0,
  * then the field if the byte is 1. Times are in milliseconds by the clock of state/timescale.h. An
  * outcome is its name, see engine/outcome.h.
  *
  * The append functions report lack of memory by buf_failed(). The read functions accept any bytes.
- * They return 0, or -EBADMSG if the bytes are not exactly one record of this kind, or if a field is
- * out of its range. What is read refers to the bytes.
+ * They return 0, or -EBADMSG if the bytes are not exactly one header, or one row of this type, or if a field
+ * is out of its range. What is read refers to the bytes.
  */
 
 void stored_header_append(struct buf *buf, const struct state_header *header);
-int stored_header_read(struct slice record, struct state_header *ret_header);
+int stored_header_read(struct slice bytes, struct state_header *ret_header);
 
-/* Not of a change that removes. */
-void stored_change_append(struct buf *buf, const struct change *change);
-int stored_change_read(struct slice record, enum change_type type, struct change *ret_change);
+/* Not of a row that is removed. */
+void stored_row_append(struct buf *buf, const struct row *row);
+int stored_row_read(struct slice bytes, enum row_type type, struct row *ret_row);

@@ -41,15 +41,15 @@ static bool fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, 
         return true;
 }
 
-/* Check the rows of a tick. */
+/* Check the changes of a tick. */
 static void check(const struct bare_store *store, struct expiry *expiry) {
-        for (size_t i = 0; i < store->effects.n_rows; i++) {
-                const struct row *row = &store->effects.rows[i];
+        for (size_t i = 0; i < store->effects.n_changes; i++) {
+                const struct change *change = &store->effects.changes[i];
                 int64_t late_ns;
 
-                if (row->type != ROW_ENTRY || row->entry.after)
+                if (change->type != CHANGE_ENTRY || change->entry.after)
                         continue;
-                late_ns = store->now.mono_ns - row->entry.before_deadline_ns;
+                late_ns = store->now.mono_ns - change->entry.before_deadline_ns;
                 if (late_ns < 0)
                         fail("a key expired %" PRId64 " ns early", -late_ns);
                 if (late_ns > expiry->latest_ns)

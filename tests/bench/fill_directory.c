@@ -65,7 +65,7 @@ static void commit(struct filler *filler, struct now now) {
                 fail("the storage has failed");
         state_commit(filler->state, &change_set);
         filler->n_commits++;
-        filler->n_rows += filler->effects.n_rows;
+        filler->n_rows += filler->effects.n_changes;
         effects_reset(&filler->effects);
 
         /* count the notifications as delivered: the next commit deletes their rows */

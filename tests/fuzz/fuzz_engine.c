@@ -3,7 +3,7 @@
 /*
  * Sequences of events in batches that are committed, fail, or are lost with the process. The engine
  * and the model execute each event. Their replies, notifications and contents must be equal, and
- * the engine's rows must match its content.
+ * the engine's changes must match its content.
  */
 
 #include "base/time_units.h"
@@ -249,7 +249,7 @@ static void deliver_all(struct world *world) {
 static void fail(struct world *world) {
         struct effects *effects = &world->both.effects;
         struct model model = world->saved;
-        size_t n_rows_left = MODEL_REGISTRATIONS_MAX;
+        size_t n_changes_left = MODEL_REGISTRATIONS_MAX;
 
         ASSERT(state_undo(world->state, effects) == 0);
         effects_reset(effects);
@@ -257,7 +257,7 @@ static void fail(struct world *world) {
         model_repeat_ends(&model, &world->both.model);
         model.clock = world->both.model.clock;
         world->both.model = model;
-        disconnect_continue(world->both.engine, &n_rows_left, effects); /* as a tick */
+        disconnect_continue(world->both.engine, &n_changes_left, effects); /* as a tick */
         deliver_all(world);
         commit(world);
 }

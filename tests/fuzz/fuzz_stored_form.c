@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Stored records. Arbitrary bytes are read safely, and only the bytes that the append function
- * makes are accepted. A record of arbitrary fields is read unchanged, and is refused without its
+ * Stored rows. Arbitrary bytes are read safely, and only the bytes that the append function
+ * makes are accepted. A row of arbitrary fields is read unchanged, and is refused without its
  * end.
  */
 
@@ -12,23 +12,23 @@
 #include "fuzz/fuzz.h"
 #include "storage/stored_form.h"
 
-#define HEADER  N_CHANGE_TYPES
-#define N_KINDS (N_CHANGE_TYPES + 1)
+#define HEADER  N_ROW_TYPES
+#define N_KINDS (N_ROW_TYPES + 1)
 
 /*
- * Read a record, and append what was read. kind: the type of a change, or HEADER. Returns the result of
+ * Read a row, and append what was read. kind: the type of the row, or HEADER. Returns the result of
  * reading.
  */
-static int repeat(size_t kind, struct slice record, struct buf *buf) {
+static int repeat(size_t kind, struct slice bytes, struct buf *buf) {
         struct state_header header;
-        struct change change;
-        int r = kind == HEADER ? stored_header_read(record, &header)
-                               : stored_change_read(record, (enum change_type)kind, &change);
+        struct row row;
+        int r = kind == HEADER ? stored_header_read(bytes, &header)
+                               : stored_row_read(bytes, (enum row_type)kind, &row);
 
         if (r == 0 && kind == HEADER)
                 stored_header_append(buf, &header);
         else if (r == 0)
-                stored_change_append(buf, &change);
+                stored_row_append(buf, &row);
         return r;
 }
 
@@ -55,10 +55,10 @@ static void make_header(struct slice *input, struct buf *buf) {
         stored_header_append(buf, &stored);
 }
 
-static struct change make_entry(struct slice *input) {
-        struct change change = { .type = CHANGE_ENTRY,
-                                 .entry = { .key = input_text(input), .value = input_text(input) } };
-        struct entry_change *entry = &change.entry;
+static struct row make_entry(struct slice *input) {
+        struct row row = { .type = ROW_ENTRY,
+                           .entry = { .key = input_text(input), .value = input_text(input) } };
+        struct entry_row *entry = &row.entry;
 
         entry->version = make_version(input);
         entry->expires_at_ms = (int64_t)input_number(input, 8);
@@ -66,51 +66,50 @@ static struct change make_entry(struct slice *input) {
         if (entry->has_fence)
                 entry->fence = (struct hlc){ (int64_t)input_number(input, 7), input_number(input, 8),
                                              SLICE_LITERAL("node") };
-        return change;
+        return row;
 }
 
-static struct change make_registration(struct slice *input) {
-        struct change change = { .type = CHANGE_REGISTRATION,
-                                 .registration = { .client = input_text(input), .key = input_text(input) } };
-        struct registration_change *registration = &change.registration;
+static struct row make_registration(struct slice *input) {
+        struct row row = { .type = ROW_REGISTRATION,
+                           .registration = { .client = input_text(input), .key = input_text(input) } };
+        struct registration_row *registration = &row.registration;
 
         if (registration->key.length == 0)
                 registration->key = SLICE_LITERAL("key");
         registration->connection = input_number(input, 8);
         registration->user = input_text(input);
-        return change;
+        return row;
 }
 
-static struct change make_reply(struct slice *input) {
-        struct change change = { .type = CHANGE_REPLY,
-                                 .reply = { .number = input_number(input, 7),
-                                            .forget_at_ms = (int64_t)input_number(input, 8) } };
-        struct result *result = &change.reply.result;
+static struct row make_reply(struct slice *input) {
+        struct row row = { .type = ROW_REPLY,
+                           .reply = { .number = input_number(input, 7),
+                                      .forget_at_ms = (int64_t)input_number(input, 8) } };
+        struct result *result = &row.reply.result;
 
         result->version = make_version(input);
         result->outcome = input_below(input, N_OUTCOMES);
         if (!outcome_is_in_result(result->outcome))
                 result->outcome = OUTCOME_DONE; /* the others are never remembered */
         result->has_version = input_chance(input, 50);
-        return change;
+        return row;
 }
 
-static struct change make_execution(struct slice *input) {
-        struct change change = { .type = CHANGE_EXECUTION };
-        struct executed_request *execution = &change.execution;
+static struct row make_execution(struct slice *input) {
+        struct row row = { .type = ROW_EXECUTION };
+        struct executed_request *execution = &row.execution;
 
         execution->number = 1 + input_number(input, 7);
         execution->result.outcome = OUTCOME_DELETED;
         execution->result.has_version = input_chance(input, 50);
         execution->result.version = make_version(input);
-        return change;
+        return row;
 }
 
-static struct change make_notification(struct slice *input) {
-        struct change change = { .type = CHANGE_NOTIFICATION,
-                                 .notification = { .version = make_version(input),
-                                                   .key = input_text(input) } };
-        struct pending_notification *notification = &change.notification;
+static struct row make_notification(struct slice *input) {
+        struct row row = { .type = ROW_NOTIFICATION,
+                           .notification = { .version = make_version(input), .key = input_text(input) } };
+        struct pending_notification *notification = &row.notification;
 
         notification->sequence = 1 + input_number(input, 7);
         if (notification->key.length == 0)
@@ -121,27 +120,24 @@ static struct change make_notification(struct slice *input) {
                         notification->value = SLICE_LITERAL("");
         }
         notification->recipients = input_text(input);
-        return change;
+        return row;
 }
 
-static struct change (*const make_change[N_CHANGE_TYPES])(struct slice *input) = {
-        [CHANGE_ENTRY] = make_entry,
-        [CHANGE_REGISTRATION] = make_registration,
-        [CHANGE_REPLY] = make_reply,
-        [CHANGE_EXECUTION] = make_execution,
-        [CHANGE_NOTIFICATION] = make_notification,
+static struct row (*const make_row[N_ROW_TYPES])(struct slice *input) = {
+        [ROW_ENTRY] = make_entry,         [ROW_REGISTRATION] = make_registration, [ROW_REPLY] = make_reply,
+        [ROW_EXECUTION] = make_execution, [ROW_NOTIFICATION] = make_notification,
 };
 
-/* Append a record of arbitrary fields. */
+/* Append a row of arbitrary fields. */
 static void make(size_t kind, struct slice *input, struct buf *buf) {
-        struct change change;
+        struct row row;
 
         if (kind == HEADER) {
                 make_header(input, buf);
                 return;
         }
-        change = make_change[kind](input);
-        stored_change_append(buf, &change);
+        row = make_row[kind](input);
+        stored_row_append(buf, &row);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -32,7 +32,7 @@ enum planted {
         PLANTED_LOST_REFUSED,     /* the disk refuses a batch, and stores it */
         PLANTED_EARLY_COMMIT,     /* the disk reports a batch as stored, and never stores it */
         PLANTED_LOST_CLOCK,       /* the disk loses the versions that were assigned */
-        PLANTED_LOST_CLOCK_ALONE, /* the disk loses the clock of a batch without rows */
+        PLANTED_LOST_CLOCK_ALONE, /* the disk loses the clock of a batch without changes */
         PLANTED_LOST_TOKEN,       /* the disk loses fencing tokens */
         PLANTED_LOST_REPLIES,     /* the disk loses remembered replies */
         PLANTED_LOST_EXECUTIONS,  /* the disk loses executed requests */

@@ -20,11 +20,11 @@ void disk_commit(struct disk *disk, const struct change_set *change_set, struct 
 
         ASSERT(change_set->header.n_commits > header->n_commits);
         ASSERT(version_compare(header->clock, change_set->header.clock) <= 0);
-        for (size_t i = 0; i < change_set->n_changes; i++) {
-                const struct change *change = &change_set->changes[i];
+        for (size_t i = 0; i < change_set->n_rows; i++) {
+                const struct row *row = &change_set->rows[i];
 
-                ASSERT(change->type != CHANGE_ENTRY || !change->is_removed ||
-                       find_entry(disk->state->engine, change->entry.key));
+                ASSERT(row->type != ROW_ENTRY || !row->is_removed ||
+                       find_entry(disk->state->engine, row->entry.key));
         }
         ASSERT(state_apply(disk->state, change_set, now) == 0);
         disk->stored_at = now;
@@ -41,10 +41,10 @@ void disk_store_clock(struct disk *disk, struct now now) {
 /* 2. Loading */
 
 /* Apply the change, or the header alone. */
-static int apply(const struct disk *disk, const struct storage_sink *sink, const struct change *change) {
+static int apply(const struct disk *disk, const struct storage_sink *sink, const struct row *row) {
         const struct change_set change_set = { .header = disk->state->header,
-                                               .changes = change,
-                                               .n_changes = change ? 1 : 0 };
+                                               .rows = row,
+                                               .n_rows = row ? 1 : 0 };
 
         return sink->apply(sink->userdata, &change_set);
 }
@@ -55,10 +55,10 @@ static int load_entries(const struct disk *disk, const struct storage_sink *sink
         int r = 0;
 
         while (r == 0 && (entry = engine_each_entry(disk->state->engine, &cursor))) {
-                struct change change = entry_change_of(entry, engine_deadline(disk->state->engine, entry),
-                                                       disk->state->timescale);
+                struct row row = entry_row_of(entry, engine_deadline(disk->state->engine, entry),
+                                              disk->state->timescale);
 
-                r = apply(disk, sink, &change);
+                r = apply(disk, sink, &row);
         }
         return r;
 }
@@ -69,9 +69,9 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
-                struct change change = registration_change_of(registration);
+                struct row row = registration_row_of(registration);
 
-                r = apply(disk, sink, &change);
+                r = apply(disk, sink, &row);
         }
         return r;
 }
@@ -81,9 +81,9 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         int r = 0;
 
         for (; reply && r == 0; reply = reply->next) {
-                struct change change = reply_change_of(reply, disk->state->timescale);
+                struct row row = reply_row_of(reply, disk->state->timescale);
 
-                r = apply(disk, sink, &change);
+                r = apply(disk, sink, &row);
         }
         return r;
 }
@@ -93,10 +93,10 @@ static int load_executions(const struct disk *disk, const struct storage_sink *s
         int r = 0;
 
         for (size_t place = 0; place < EXECUTIONS_PLACES && r == 0; place++) {
-                struct change change = { .type = CHANGE_EXECUTION, .execution = places[place] };
+                struct row row = { .type = ROW_EXECUTION, .execution = places[place] };
 
-                if (change.execution.number > 0)
-                        r = apply(disk, sink, &change);
+                if (row.execution.number > 0)
+                        r = apply(disk, sink, &row);
         }
         return r;
 }
@@ -107,10 +107,10 @@ static int load_notifications(const struct disk *disk, const struct storage_sink
         int r = 0;
 
         while (r == 0 && (next = notification_queue_after(&disk->state->notifications, sequence))) {
-                struct change change = { .type = CHANGE_NOTIFICATION, .notification = *next };
+                struct row row = { .type = ROW_NOTIFICATION, .notification = *next };
 
                 sequence = next->sequence;
-                r = apply(disk, sink, &change);
+                r = apply(disk, sink, &row);
         }
         return r;
 }

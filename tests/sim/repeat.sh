@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run the same seeds in two processes and compare their traces: every message and every row, in order. The processes
+# Run the same seeds in two processes and compare their traces: every message and every change, in order. The processes
 # have different addresses, so the comparison detects an order that depends on addresses.
 #
 # usage: repeat.sh PROGRAM RUNS

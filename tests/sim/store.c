@@ -49,7 +49,7 @@ static void commit_truth(struct world *world) {
 }
 
 static void store_change_set(struct world *world, const struct change_set *change_set) {
-        if (change_set->n_changes == 0 && !change_set->forgets_executions &&
+        if (change_set->n_rows == 0 && !change_set->forgets_executions &&
             IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, change_set, world->commit_started);
@@ -58,47 +58,46 @@ static void store_change_set(struct world *world, const struct change_set *chang
 
 /* Lose the last key. */
 static void store_without_key(struct world *world, const struct change_set *change_set) {
-        CLEANUP(cleanup_free) struct change *changes = NULL;
+        CLEANUP(cleanup_free) struct row *rows = NULL;
         struct change_set less = *change_set;
-        size_t at = change_set->n_changes;
+        size_t at = change_set->n_rows;
 
-        while (at > 0 && change_set->changes[at - 1].type != CHANGE_ENTRY)
+        while (at > 0 && change_set->rows[at - 1].type != ROW_ENTRY)
                 at--;
         if (at > 0) {
-                changes = calloc(change_set->n_changes, sizeof(*changes));
-                ASSERT(changes);
-                memcpy(changes, change_set->changes, (at - 1) * sizeof(*changes));
-                memcpy(changes + at - 1, change_set->changes + at,
-                       (change_set->n_changes - at) * sizeof(*changes));
-                less.changes = changes;
-                less.n_changes--;
+                rows = calloc(change_set->n_rows, sizeof(*rows));
+                ASSERT(rows);
+                memcpy(rows, change_set->rows, (at - 1) * sizeof(*rows));
+                memcpy(rows + at - 1, change_set->rows + at, (change_set->n_rows - at) * sizeof(*rows));
+                less.rows = rows;
+                less.n_rows--;
         }
         disk_commit(&world->disk, &less, world->commit_started);
         commit_truth(world);
 }
 
-/* Print a row of a batch. Every run of a seed must print the same. */
-static void trace_row(const struct row *row) {
+/* Print a change of a batch. Every run of a seed must print the same. */
+static void trace_change(const struct change *change) {
         const struct registration *registration;
         struct slice key;
 
-        switch (row->type) {
-        case ROW_ENTRY:
-                key = entry_key(row->entry.after ? row->entry.after : row->entry.before);
+        switch (change->type) {
+        case CHANGE_ENTRY:
+                key = entry_key(change->entry.after ? change->entry.after : change->entry.before);
                 check_trace("  entry %.*s", (int)key.length, (const char *)key.data);
                 break;
-        case ROW_REGISTRATION:
-                registration = row->registration.registration;
+        case CHANGE_REGISTRATION:
+                registration = change->registration.registration;
                 check_trace("  registration of %.*s for %.*s", (int)registration->client_id.length,
                             (const char *)registration->client_id.data, (int)registration->key_name.length,
                             (const char *)registration->key_name.data);
                 break;
-        case ROW_REPLY:
-                check_trace("  reply %" PRIu64 ", digest %02x%02x", row->reply.number,
-                            row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
+        case CHANGE_REPLY:
+                check_trace("  reply %" PRIu64 ", digest %02x%02x", change->reply.number,
+                            change->reply.digest.bytes[0], change->reply.digest.bytes[1]);
                 break;
-        case ROW_EXECUTION:
-                check_trace("  execution %" PRIu64, row->execution.after.number);
+        case CHANGE_EXECUTION:
+                check_trace("  execution %" PRIu64, change->execution.after.number);
                 break;
         }
 }
@@ -119,9 +118,9 @@ static void apply(struct world *world, const struct change_set *change_set, int 
                 truth_refuse(&world->truth, effects);
         if (!is_stored && IS_PLANTED(PLANTED_LOST_REFUSED))
                 disk_commit(&world->disk, change_set, world->commit_started);
-        check_trace("%zu rows %s", effects->n_rows, is_stored ? "stored" : "refused");
-        for (size_t i = 0; i < effects->n_rows && check_is_traced; i++)
-                trace_row(&effects->rows[i]);
+        check_trace("%zu changes %s", effects->n_changes, is_stored ? "stored" : "refused");
+        for (size_t i = 0; i < effects->n_changes && check_is_traced; i++)
+                trace_change(&effects->changes[i]);
         world->tally->n_commits++;
         world->tally->n_refused += !is_stored;
         world->is_compare_pending |= !is_stored;
@@ -257,7 +256,7 @@ static uint64_t observe_request(void *userdata, struct invocation *invocation, s
         uint64_t number = invocation->request.number;
 
         (void)now;
-        truth_execute(&world->truth, request, world->pipeline->batch.effects.n_rows);
+        truth_execute(&world->truth, request, world->pipeline->batch.effects.n_changes);
         if (number == 0) {
                 turns_take(&world->turns, request);
                 return 0;
@@ -370,7 +369,7 @@ void store_kill(struct world *world) {
 
 void store_compare(struct world *world) {
         if (!world->is_compare_pending || !world->pipeline || world->change_set || world->has_ended ||
-            world->pipeline->batch.effects.n_rows > 0)
+            world->pipeline->batch.effects.n_changes > 0)
                 return;
         world->is_compare_pending = false;
         store_compare_now(world);

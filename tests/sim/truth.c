@@ -115,11 +115,11 @@ static void check_token(const struct sim_request *request, const struct sim_requ
                       "no stale token is accepted");
 }
 
-static void check_set(const struct truth *truth, const struct row *row, const struct sim_request *request,
-                      struct now now) {
+static void check_set(const struct truth *truth, const struct change *change,
+                      const struct sim_request *request, struct now now) {
         size_t current = truth->current[request->key];
         const struct sim_request *holder = current == NONE ? NULL : truth->changes[current].request;
-        struct version version = entry_version(row->entry.after);
+        struct version version = entry_version(change->entry.after);
 
         CHECK(request->verb == VERB_SET && request->n_set == 0, "a request is executed once");
         CHECK(version_compare(version, truth->last_set) > 0, "versions only grow");
@@ -134,59 +134,59 @@ static void check_set(const struct truth *truth, const struct row *row, const st
         check_token(request, holder);
 
         if (request->has_px)
-                CHECK(row->entry.after_deadline_ns >= request->sent_ns + request->px_ms * 1000000 &&
-                              row->entry.after_deadline_ns <= now.mono_ns + request->px_ms * 1000000,
+                CHECK(change->entry.after_deadline_ns >= request->sent_ns + request->px_ms * 1000000 &&
+                              change->entry.after_deadline_ns <= now.mono_ns + request->px_ms * 1000000,
                       "a deadline is the requested one");
         else
-                CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
+                CHECK(change->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
 }
 
-void truth_execute(struct truth *truth, struct sim_request *request, size_t n_rows) {
-        if (n_rows == 0) /* perhaps a new batch; no former request of this one has a row */
+void truth_execute(struct truth *truth, struct sim_request *request, size_t n_changes) {
+        if (n_changes == 0) /* perhaps a new batch; no former request of this one has a change */
                 truth->n_executions = 0;
         ASSERT(array_reserve((void **)&truth->executions, &truth->executions_capacity,
                              truth->n_executions + 1, sizeof(*truth->executions)) == 0);
-        truth->executions[truth->n_executions++] = (struct truth_execution){ request, n_rows };
+        truth->executions[truth->n_executions++] = (struct truth_execution){ request, n_changes };
 }
 
-/* Return the request whose execution added the row with this number. */
-static struct sim_request *executed_in(const struct truth *truth, size_t row_number) {
+/* Return the request whose execution added the change with this number. */
+static struct sim_request *executed_in(const struct truth *truth, size_t change_number) {
         for (size_t i = truth->n_executions; i-- > 0;)
-                if (truth->executions[i].n_rows_before <= row_number)
+                if (truth->executions[i].n_batch_changes_before <= change_number)
                         return truth->executions[i].request;
         CHECK(false, "every change of a value belongs to a request");
         return NULL;
 }
 
-static void commit_entry(struct truth *truth, const struct row *row, size_t row_number, struct now now) {
-        struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
-        struct truth_change change = {
+static void commit_entry(struct truth *truth, const struct change *change, size_t change_number,
+                         struct now now) {
+        struct entry *entry = change->entry.after ? change->entry.after : change->entry.before;
+        struct truth_change made = {
                 .key = truth_key_number(entry_key(entry)),
                 .version = entry_version(entry),
-                .is_set = row->entry.after,
+                .is_set = change->entry.after,
                 .at_ns = now.mono_ns,
         };
-        size_t current = truth->current[change.key];
+        size_t current = truth->current[made.key];
 
-        if (change.is_set) {
-                change.request = executed_in(truth, row_number);
-                CHECK(change.request->key == change.key &&
-                              slice_equal_string(entry_value(entry), change.request->value),
+        if (made.is_set) {
+                made.request = executed_in(truth, change_number);
+                CHECK(made.request->key == made.key &&
+                              slice_equal_string(entry_value(entry), made.request->value),
                       "a request sets its own key to its own value");
-                change.deadline_ns = row->entry.after_deadline_ns;
-                check_set(truth, row, change.request, now);
-                change.request->n_set++;
-                truth->last_set = change.version;
+                made.deadline_ns = change->entry.after_deadline_ns;
+                check_set(truth, change, made.request, now);
+                made.request->n_set++;
+                truth->last_set = made.version;
         } else {
-                CHECK(current != NONE &&
-                              version_compare(truth->changes[current].version, change.version) == 0,
+                CHECK(current != NONE && version_compare(truth->changes[current].version, made.version) == 0,
                       "a deletion removes the stored value");
-                change.request = truth->changes[current].request;
-                change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
-                CHECK(row->entry.before_deadline_ns == truth->changes[current].deadline_ns,
+                made.request = truth->changes[current].request;
+                made.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
+                CHECK(change->entry.before_deadline_ns == truth->changes[current].deadline_ns,
                       "a deadline stays as it was");
         }
-        add_change(truth, change);
+        add_change(truth, made);
 }
 
 static void set_registered(struct truth *truth, const struct registration *registration,
@@ -198,39 +198,40 @@ static void set_registered(struct truth *truth, const struct registration *regis
         truth->connection[client_number][key_number] = registration->connection;
 }
 
-/* Whether no earlier row of the batch is of the same registration. */
-static bool is_first_row(const struct effects *effects, size_t at) {
-        const struct registration *registration = effects->rows[at].registration.registration;
+/* Whether no earlier change of the batch is of the same registration. */
+static bool is_first_change(const struct effects *effects, size_t at) {
+        const struct registration *registration = effects->changes[at].registration.registration;
 
         for (size_t i = 0; i < at; i++) {
-                const struct row *row = &effects->rows[i];
+                const struct change *change = &effects->changes[i];
 
-                if (row->type == ROW_REGISTRATION &&
-                    slice_equal(row->registration.registration->client_id, registration->client_id) &&
-                    slice_equal(row->registration.registration->key_name, registration->key_name))
+                if (change->type == CHANGE_REGISTRATION &&
+                    slice_equal(change->registration.registration->client_id, registration->client_id) &&
+                    slice_equal(change->registration.registration->key_name, registration->key_name))
                         return false;
         }
         return true;
 }
 
 void truth_refuse(struct truth *truth, const struct effects *effects) {
-        for (size_t i = 0; i < effects->n_rows; i++) {
-                const struct row *row = &effects->rows[i];
+        for (size_t i = 0; i < effects->n_changes; i++) {
+                const struct change *change = &effects->changes[i];
 
-                if (row->type == ROW_REGISTRATION && !row->registration.is_added &&
-                    !row->registration.is_stopped && is_first_row(effects, i))
-                        set_registered(truth, row->registration.registration, false);
+                if (change->type == CHANGE_REGISTRATION && !change->registration.is_added &&
+                    !change->registration.is_stopped && is_first_change(effects, i))
+                        set_registered(truth, change->registration.registration, false);
         }
 }
 
 void truth_commit(struct truth *truth, const struct effects *effects, struct now now) {
-        for (size_t i = 0; i < effects->n_rows; i++) {
-                const struct row *row = &effects->rows[i];
+        for (size_t i = 0; i < effects->n_changes; i++) {
+                const struct change *change = &effects->changes[i];
 
-                if (row->type == ROW_ENTRY)
-                        commit_entry(truth, row, i, now);
-                if (row->type == ROW_REGISTRATION)
-                        set_registered(truth, row->registration.registration, row->registration.is_added);
+                if (change->type == CHANGE_ENTRY)
+                        commit_entry(truth, change, i, now);
+                if (change->type == CHANGE_REGISTRATION)
+                        set_registered(truth, change->registration.registration,
+                                       change->registration.is_added);
         }
 }
 

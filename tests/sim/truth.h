@@ -80,10 +80,10 @@ struct expected_notification {
         bool is_received;    /* its client has received it */
 };
 
-/* The pipeline has begun to execute this request when the batch had this number of rows. */
+/* The pipeline has begun to execute this request when the batch had this number of changes. */
 struct truth_execution {
         struct sim_request *request;
-        size_t n_rows_before;
+        size_t n_batch_changes_before;
 };
 
 struct truth {
@@ -124,10 +124,10 @@ struct sim_request *truth_add_request(struct truth *truth, int64_t now_ns);
 struct sim_request *truth_find(const struct truth *truth, struct slice correlation);
 
 /*
- * The pipeline begins to execute this request. n_rows: of the batch until now. The rows that follow,
+ * The pipeline begins to execute this request. n_changes: of the batch until now. The changes that follow,
  * up to those of the next request, are its own.
  */
-void truth_execute(struct truth *truth, struct sim_request *request, size_t n_rows);
+void truth_execute(struct truth *truth, struct sim_request *request, size_t n_changes);
 
 /*
  * The disk has not stored the batch with these effects. Registrations that events have ended stay ended;

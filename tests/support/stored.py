@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the records of a data directory: their form is in server/storage/stored_form.h."""
+"""Reads the rows of a data directory: their form is in server/storage/stored_form.h."""
 
 import sqlite3
 
 
 class Fields:
-    """The fields of a record, one after the other."""
+    """The fields of a row, one after the other."""
 
-    def __init__(self, record, kind):
-        assert record[:1] == kind
-        self.rest = record[1:]
+    def __init__(self, content, kind):
+        assert content[:1] == kind
+        self.rest = content[1:]
 
     def raw(self, length):
         assert len(self.rest) >= length
@@ -33,8 +33,8 @@ def select(data, sql):
 
 def header(data):
     """The fields of the header, by name."""
-    [(record,)] = select(data, "SELECT record FROM header")
-    fields = Fields(record, b"H")
+    [(content,)] = select(data, "SELECT content FROM header")
+    fields = Fields(content, b"H")
     readers = {
         "node_id": fields.string, "digest_key": lambda: fields.raw(16), "row_hash_key": lambda: fields.raw(16),
         "table_key": lambda: fields.raw(16), "token_key": lambda: fields.raw(64),
@@ -52,8 +52,8 @@ def header(data):
 def entries(data):
     """The value and the wall clock of the version of each key."""
     found = {}
-    for record, in select(data, "SELECT record FROM entries"):
-        fields = Fields(record, b"K")
+    for content, in select(data, "SELECT content FROM entries"):
+        fields = Fields(content, b"K")
         key, value = fields.string(), fields.string()
         found[key] = value, fields.number()
     return found
@@ -62,8 +62,8 @@ def entries(data):
 def notified_keys(data):
     """The keys of the pending notifications, in order."""
     keys = []
-    for record, in select(data, "SELECT record FROM notifications ORDER BY number"):
-        fields = Fields(record, b"N")
+    for content, in select(data, "SELECT content FROM notifications ORDER BY number"):
+        fields = Fields(content, b"N")
         fields.raw(8 + 8 + 4)  # the sequence and the version
         keys.append(fields.string().decode())
     return keys

@@ -25,10 +25,10 @@
 #define REQUEST_HEADER_BYTES 1024
 
 /*
- * Operations beside those of entries and registrations: the rows of executions, put and removal of
+ * Operations beside those of entries and registrations: the keys of executions, put and removal of
  * lists, the header.
  */
-#define OTHER_OPERATIONS (N_EXECUTION_ROWS + 5)
+#define OTHER_OPERATIONS (N_EXECUTION_KEYS + 5)
 
 /*
  * etcd compacts after so many bytes were written. A revision costs about a page of its database and
@@ -110,7 +110,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
 }
 
 /* Return 1 if the table has a row, 0 if it has none, or -EIO or -ENOMEM. */
-static int has_rows(struct etcd_storage *storage, enum change_type type) {
+static int has_rows(struct etcd_storage *storage, enum row_type type) {
         CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
         Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
         const ProtobufCMessage *response;
@@ -137,8 +137,8 @@ static int has_rows(struct etcd_storage *storage, enum change_type type) {
 static int require_no_rows(struct etcd_storage *storage, struct storage_etcd_reading *reading) {
         int r = 0;
 
-        for (size_t i = 0; i < N_CHANGE_TYPES && r == 0; i++)
-                r = has_rows(storage, (enum change_type)i);
+        for (size_t i = 0; i < N_ROW_TYPES && r == 0; i++)
+                r = has_rows(storage, (enum row_type)i);
         if (r <= 0)
                 return r;
 
@@ -465,7 +465,7 @@ static struct storage *etcd_storage_close(struct storage *base) {
 }
 
 /*
- * Limits that leave room for one step of the engine. A step has ENGINE_STEP_ROWS_MAX rows. The
+ * Limits that leave room for one step of the engine. A step has ENGINE_STEP_CHANGES_MAX changes. The
  * smallest request, in KiB:
  *
  *     192   batch
@@ -494,7 +494,7 @@ static int set_limits(struct etcd_storage *storage) {
                 .is_waiting = etcd_storage_is_waiting,
                 .close = etcd_storage_close,
                 .limits = { .entry_bytes = config->max_request_bytes / 4,
-                            .n_changes = config->max_txn_ops - OTHER_OPERATIONS - ENGINE_STEP_ROWS_MAX,
+                            .n_rows = config->max_txn_ops - OTHER_OPERATIONS - ENGINE_STEP_CHANGES_MAX,
                             .n_bytes = config->max_request_bytes / 8 },
         };
         storage->storage.operations = &storage->operations;

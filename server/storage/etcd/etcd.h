@@ -21,7 +21,7 @@
  * process may end without storage_close() then.
  *
  * Two stores in one etcd have different prefixes. One must not be in a table of the other, as
- * "/statestore/" and "/statestore/entry/A/" (rows.h).
+ * "/statestore/" and "/statestore/entry/A/" (keys.h).
  *
  * The quota of etcd. A transaction that is refused for lack of space may be stored, too. The same
  * comparison with an operation that changes nothing, which etcd admits, decides: see

@@ -51,8 +51,8 @@ static void read_holder(struct wire_reader *reader, struct election_header *hold
                 memcpy(holder->name, name.data, name.length);
 }
 
-int etcd_header_read(struct slice record, struct etcd_header *ret_header) {
-        struct wire_reader reader = { .rest = record };
+int etcd_header_read(struct slice bytes, struct etcd_header *ret_header) {
+        struct wire_reader reader = { .rest = bytes };
         struct slice state = wire_read_blob(&reader), transaction;
         struct etcd_header header = { 0 };
 

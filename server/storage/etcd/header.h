@@ -10,13 +10,12 @@
  */
 struct etcd_header {
         struct state_header state;
-        uint64_t acknowledged;    /* the notifications up to this sequence are pending no more */
-        uint64_t forgotten_up_to; /* all replies up to this number are forgotten */
-        uint64_t last_reply;      /* number of the last stored reply; 0: none */
-        uint64_t cluster;         /* id of the etcd cluster in which the term began */
-        uint8_t transaction[16];  /* random: of the transaction that wrote the header */
-        struct election_header
-                holder; /* the process that wrote the header; mod_revision is not part of the record */
+        uint64_t acknowledged;         /* the notifications up to this sequence are pending no more */
+        uint64_t forgotten_up_to;      /* all replies up to this number are forgotten */
+        uint64_t last_reply;           /* number of the last stored reply; 0: none */
+        uint64_t cluster;              /* id of the etcd cluster in which the term began */
+        uint8_t transaction[16];       /* random: of the transaction that wrote the header */
+        struct election_header holder; /* the process that wrote the header; mod_revision is not stored */
 };
 
 /*
@@ -24,4 +23,4 @@ struct etcd_header {
  * not within its limits.
  */
 void etcd_header_append(struct buf *buf, const struct etcd_header *header);
-int etcd_header_read(struct slice record, struct etcd_header *ret_header);
+int etcd_header_read(struct slice bytes, struct etcd_header *ret_header);

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "storage/etcd/etcd.h"
-#include "storage/etcd/rows.h"
+#include "storage/etcd/keys.h"
 #include "storage/etcd/transaction.h"
 
 struct etcd_storage {

@@ -35,51 +35,49 @@ static int apply_change_set(const struct etcd_load *load, struct change_set chan
         return load->sink->apply(load->sink->userdata, &change_set);
 }
 
-/* Return whether the change is within the limits in the header. */
-static bool is_within_limits(const struct etcd_load *load, const struct change *change) {
+/* Return whether the row is within the limits in the header. */
+static bool is_within_limits(const struct etcd_load *load, const struct row *row) {
         const struct etcd_header *header = &load->storage->header;
 
-        return storage_may_have(&header->state, change) &&
-               (change->type != CHANGE_REPLY || change->reply.number <= header->last_reply);
+        return storage_may_have(&header->state, row) &&
+               (row->type != ROW_REPLY || row->reply.number <= header->last_reply);
 }
 
-/* Return whether the change is removed, although a later one of its list is not. */
-static bool is_removed(const struct etcd_load *load, const struct change *change) {
-        return (change->type == CHANGE_REPLY &&
-                change->reply.number <= load->storage->header.forgotten_up_to) ||
-               (change->type == CHANGE_NOTIFICATION &&
-                change->notification.sequence <= load->storage->header.acknowledged);
+/* Return whether the row is removed, although a later one of its list is not. */
+static bool is_removed(const struct etcd_load *load, const struct row *row) {
+        return (row->type == ROW_REPLY && row->reply.number <= load->storage->header.forgotten_up_to) ||
+               (row->type == ROW_NOTIFICATION &&
+                row->notification.sequence <= load->storage->header.acknowledged);
 }
 
 /*
- * Apply the changes of a row. Returns 0, -EBADMSG if the row is damaged, or the error of the sink.
+ * Apply the rows of a value. Returns 0, -EBADMSG if the value is damaged, or the error of the sink.
  */
-static int load_row(const struct etcd_load *load, enum change_type type, const Etcd__KeyValue *row) {
+static int load_key(const struct etcd_load *load, enum row_type type, const Etcd__KeyValue *stored) {
         CLEANUP(buf_deinit) struct buf expected = { 0 };
         struct etcd_storage *storage = load->storage;
-        struct slice key = etcd_slice(row->key), content;
+        struct slice key = etcd_slice(stored->key), content;
         struct wire_reader reader;
-        struct change change;
+        struct row row;
         int r;
 
-        if (etcd_value_open(key, etcd_slice(row->value), &content) < 0)
+        if (etcd_value_open(key, etcd_slice(stored->value), &content) < 0)
                 return -EBADMSG;
         reader = (struct wire_reader){ .rest = content };
         do {
-                r = stored_change_read(wire_read_blob(&reader), type, &change);
-                if (r < 0 || !is_within_limits(load, &change))
+                r = stored_row_read(wire_read_blob(&reader), type, &row);
+                if (r < 0 || !is_within_limits(load, &row))
                         return -EBADMSG;
-                if (type == CHANGE_EXECUTION)
-                        storage->executions[executions_place(change.execution.number)] = change.execution;
-                if (!is_removed(load, &change))
-                        r = apply_change_set(load,
-                                             (struct change_set){ .changes = &change, .n_changes = 1 });
+                if (type == ROW_EXECUTION)
+                        storage->executions[executions_place(row.execution.number)] = row.execution;
+                if (!is_removed(load, &row))
+                        r = apply_change_set(load, (struct change_set){ .rows = &row, .n_rows = 1 });
         } while (r == 0 && reader.rest.length > 0);
         if (r < 0)
                 return r;
 
-        /* The key is that of the last change. */
-        etcd_key_append(&expected, storage->config.prefix, &storage->header.state.row_hash_key, &change);
+        /* The key is that of the last row. */
+        etcd_key_append(&expected, storage->config.prefix, &storage->header.state.row_hash_key, &row);
         if (buf_failed(&expected))
                 return -ENOMEM;
         return slice_equal(key, buf_slice(&expected)) ? 0 : -EBADMSG;
@@ -93,7 +91,7 @@ struct number_range {
 };
 
 /* Read the range at the revision of the last transaction. Returns as etcd_call(). */
-static int try_range(const struct etcd_load *load, enum change_type type, struct number_range range,
+static int try_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                      const Etcd__RangeResponse **ret_response) {
         CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
         const char *prefix = load->storage->config.prefix;
@@ -118,7 +116,7 @@ static int try_range(const struct etcd_load *load, enum change_type type, struct
  * Read the range. Renews the lease after a third of it, and if the revision is not readable.
  * Returns 0, -EMSGSIZE, or an error of storage_load().
  */
-static int read_range(const struct etcd_load *load, enum change_type type, struct number_range range,
+static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {
         struct etcd_storage *storage = load->storage;
         const struct election_header *holder = &storage->header.holder;
@@ -140,12 +138,12 @@ static int read_range(const struct etcd_load *load, enum change_type type, struc
         }
 }
 
-static int load_logged(const struct etcd_load *load, enum change_type type, const Etcd__KeyValue *row) {
-        int r = load_row(load, type, row);
+static int load_key_logged(const struct etcd_load *load, enum row_type type, const Etcd__KeyValue *stored) {
+        int r = load_key(load, type, stored);
 
         if (r == -EBADMSG)
                 log_error("cannot load from etcd: the value of the key \"%s\" is damaged",
-                          LOG_TEXT(etcd_slice(row->key)));
+                          LOG_TEXT(etcd_slice(stored->key)));
         return r;
 }
 
@@ -157,7 +155,7 @@ static size_t bytes_of(const Etcd__RangeResponse *response) {
         return n_bytes;
 }
 
-static int load_table(const struct etcd_load *load, enum change_type type, struct number_range all) {
+static int load_table(const struct etcd_load *load, enum row_type type, struct number_range all) {
         uint64_t length = (all.last - all.first) / FIRST_PARTS + 1;
         struct number_range range = { .first = all.first };
         const Etcd__RangeResponse *response;
@@ -173,7 +171,7 @@ static int load_table(const struct etcd_load *load, enum change_type type, struc
                 }
                 n_bytes = r == 0 ? bytes_of(response) : 0;
                 for (size_t i = 0; r == 0 && i < response->n_kvs; i++)
-                        r = load_logged(load, type, response->kvs[i]);
+                        r = load_key_logged(load, type, response->kvs[i]);
                 if (r < 0)
                         return r == -EMSGSIZE ? -EIO : r;
                 if (range.last == all.last)
@@ -191,19 +189,19 @@ int etcd_storage_load(struct storage *base, const struct storage_sink *sink) {
         struct etcd_storage *storage = (struct etcd_storage *)base;
         struct etcd_load load = { .storage = storage, .sink = sink };
         const struct etcd_header *header = &storage->header;
-        const struct number_range ranges[N_CHANGE_TYPES] = {
-                [CHANGE_ENTRY] = { 0, UINT64_MAX },
-                [CHANGE_REGISTRATION] = { 0, UINT64_MAX },
-                [CHANGE_REPLY] = { header->forgotten_up_to + 1, header->last_reply },
-                [CHANGE_EXECUTION] = { 0, EXECUTIONS_PLACES - 1 },
-                [CHANGE_NOTIFICATION] = { header->acknowledged + 1, header->state.notification_sequence },
+        const struct number_range ranges[N_ROW_TYPES] = {
+                [ROW_ENTRY] = { 0, UINT64_MAX },
+                [ROW_REGISTRATION] = { 0, UINT64_MAX },
+                [ROW_REPLY] = { header->forgotten_up_to + 1, header->last_reply },
+                [ROW_EXECUTION] = { 0, EXECUTIONS_PLACES - 1 },
+                [ROW_NOTIFICATION] = { header->acknowledged + 1, header->state.notification_sequence },
         };
         int r;
 
         memset(storage->executions, 0, sizeof(storage->executions));
         r = apply_change_set(&load, (struct change_set){ 0 });
-        for (size_t i = 0; i < N_CHANGE_TYPES && r == 0; i++)
+        for (size_t i = 0; i < N_ROW_TYPES && r == 0; i++)
                 if (ranges[i].first <= ranges[i].last)
-                        r = load_table(&load, (enum change_type)i, ranges[i]);
+                        r = load_table(&load, (enum row_type)i, ranges[i]);
         return r;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "storage/etcd/rows.h"
+#include "storage/etcd/keys.h"
 
 /* Offsets in `bytes`. */
 struct transaction_operation {

@@ -44,7 +44,7 @@ void transaction_deinit(struct transaction *transaction);
  */
 void transaction_end_key(struct transaction *transaction);
 
-/* Put the key with this value, which gets a checksum (rows.h). */
+/* Put the key with this value, which gets a checksum (keys.h). */
 void transaction_end_put(struct transaction *transaction);
 
 /* Remove the keys from the first one up to the end, exclusive; without an end, the key. */

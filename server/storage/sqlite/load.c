@@ -6,7 +6,7 @@
  *  1. the commit watermark, which detects a database that is consistent but older than the last
  *     acknowledged commit;
  *  2. the structures of SQLite;
- *  3. the checksum of each row, the form of its record, and its place in the table;
+ *  3. the checksum of each row, its form, and its place in the table;
  *  4. the limits in the header: no row has a version above the clock, and no pending notification
  *     has a sequence above notification_sequence.
  *
@@ -71,19 +71,19 @@ static int check_structures(const struct database_load *load) {
 }
 
 /* Apply the row. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
-static int apply_row(const struct database_load *load, enum change_type type, sqlite3_stmt *statement) {
+static int apply_row(const struct database_load *load, enum row_type type, sqlite3_stmt *statement) {
         struct row_place place, expected;
-        struct change change;
-        struct slice record;
+        struct row row;
+        struct slice content;
 
-        if (row_read(statement, &place, &record) < 0 || stored_change_read(record, type, &change) < 0)
+        if (row_read(statement, &place, &content) < 0 || stored_row_read(content, type, &row) < 0)
                 return -EBADMSG;
-        expected = row_place_of(&change, &load->header.row_hash_key);
+        expected = row_place_of(&row, &load->header.row_hash_key);
         if (place.number != expected.number || place.tag != expected.tag ||
-            !storage_may_have(&load->header, &change))
+            !storage_may_have(&load->header, &row))
                 return -EBADMSG;
 
-        return apply_change_set(load, (struct change_set){ .changes = &change, .n_changes = 1 });
+        return apply_change_set(load, (struct change_set){ .rows = &row, .n_rows = 1 });
 }
 
 /* Compile the statement that reads a table in the order of the numbers. Returns an SQLite code. */
@@ -95,7 +95,7 @@ static int prepare_to_read(sqlite3 *db, size_t table, sqlite3_stmt **ret_stateme
         return database_prepare(db, sql, ret_statement);
 }
 
-static int apply_table(const struct database_load *load, enum change_type type) {
+static int apply_table(const struct database_load *load, enum row_type type) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         int code, r;
 
@@ -142,7 +142,7 @@ static int check_commit_watermark(const struct database_load *load, struct state
 int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         struct row_place place;
-        struct slice record;
+        struct slice content;
         int code;
 
         code = prepare_to_read(db, SCHEMA_HEADER, &statement);
@@ -151,8 +151,8 @@ int sqlite_load_header(sqlite3 *db, struct state_header *ret_header) {
         if (code != SQLITE_ROW)
                 return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 
-        return row_read(statement, &place, &record) == 0 && place.number == ROW_PLACE_HEADER.number &&
-                               stored_header_read(record, ret_header) == 0
+        return row_read(statement, &place, &content) == 0 && place.number == ROW_PLACE_HEADER.number &&
+                               stored_header_read(content, ret_header) == 0
                        ? SQLITE_OK
                        : SQLITE_CORRUPT;
 }
@@ -171,7 +171,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
                 r = check_structures(&load);
         if (r == 0)
                 r = apply_change_set(&load, (struct change_set){ 0 });
-        for (enum change_type type = 0; type < N_CHANGE_TYPES && r == 0; type++)
+        for (enum row_type type = 0; type < N_ROW_TYPES && r == 0; type++)
                 r = apply_table(&load, type);
         return r;
 }

@@ -29,13 +29,13 @@ static int count_change_set(void *userdata, const struct change_set *change_set)
         int64_t now_ms = timescale_read(
                 timescale_resume(header->reading_ms, header->shift_ms, counting->now), counting->now);
 
-        for (size_t i = 0; i < change_set->n_changes; i++) {
-                const struct change *change = &change_set->changes[i];
+        for (size_t i = 0; i < change_set->n_rows; i++) {
+                const struct row *row = &change_set->rows[i];
 
-                census->n_entries += change->type == CHANGE_ENTRY;
-                census->n_registrations += change->type == CHANGE_REGISTRATION;
-                census->n_notifications += change->type == CHANGE_NOTIFICATION;
-                census->n_replies += change->type == CHANGE_REPLY && change->reply.forget_at_ms > now_ms;
+                census->n_entries += row->type == ROW_ENTRY;
+                census->n_registrations += row->type == ROW_REGISTRATION;
+                census->n_notifications += row->type == ROW_NOTIFICATION;
+                census->n_replies += row->type == ROW_REPLY && row->reply.forget_at_ms > now_ms;
         }
         return 0;
 }

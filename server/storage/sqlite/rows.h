@@ -6,8 +6,8 @@
 #include "state/change_set.h"
 
 /*
- * The rows of all tables: see schema.h. A row is a record of storage/stored_form.h, the place of the
- * record in its table, and a checksum of the record.
+ * The rows of all tables: see schema.h. A row of SQLite is a row of the change set in the form of
+ * storage/stored_form.h, its place in the table, and a checksum of the form.
  */
 
 /*
@@ -27,17 +27,17 @@ struct row_place {
 #define ROW_PLACE_HEADER ((struct row_place){ .number = 1 })
 
 /*
- * The place of what the change adds or removes. hash_key: that of the header. It is used for nothing
+ * The place of the row. hash_key: that of the header. It is used for nothing
  * else, and clients see nothing that is derived from it: otherwise clients could choose names with the
  * same number.
  */
-struct row_place row_place_of(const struct change *change, const struct hash_key *hash_key);
+struct row_place row_place_of(const struct row *row, const struct hash_key *hash_key);
 
-/* Bind ?1 to ?4: the columns in their order. The record is borrowed. Returns an SQLite code. */
-int row_bind(sqlite3_stmt *statement, struct row_place place, struct slice record);
+/* Bind ?1 to ?4: the columns in their order. The content is borrowed. Returns an SQLite code. */
+int row_bind(sqlite3_stmt *statement, struct row_place place, struct slice content);
 
 /*
- * Read the columns 0 to 3. The record is borrowed from the statement until the next step. Returns 0,
+ * Read the columns 0 to 3. The content is borrowed from the statement until the next step. Returns 0,
  * or -EBADMSG if the checksum is wrong.
  */
-int row_read(sqlite3_stmt *statement, struct row_place *ret_place, struct slice *ret_record);
+int row_read(sqlite3_stmt *statement, struct row_place *ret_place, struct slice *ret_content);

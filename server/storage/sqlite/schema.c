@@ -9,12 +9,8 @@
 #include "storage/sqlite/database.h"
 
 const char *const schema_tables[N_SCHEMA_TABLES] = {
-        [CHANGE_ENTRY] = "entries",
-        [CHANGE_REGISTRATION] = "registrations",
-        [CHANGE_REPLY] = "replies",
-        [CHANGE_EXECUTION] = "executions",
-        [CHANGE_NOTIFICATION] = "notifications",
-        [SCHEMA_HEADER] = "header",
+        [ROW_ENTRY] = "entries",        [ROW_REGISTRATION] = "registrations", [ROW_REPLY] = "replies",
+        [ROW_EXECUTION] = "executions", [ROW_NOTIFICATION] = "notifications", [SCHEMA_HEADER] = "header",
 };
 
 int schema_create(sqlite3 *db) {
@@ -24,7 +20,7 @@ int schema_create(sqlite3 *db) {
         for (size_t i = 0; i < N_SCHEMA_TABLES && code == SQLITE_OK; i++) {
                 snprintf(sql, sizeof(sql),
                          "CREATE TABLE %s (number INTEGER PRIMARY KEY, tag INTEGER NOT NULL,"
-                         " checksum INTEGER NOT NULL, record BLOB NOT NULL)",
+                         " checksum INTEGER NOT NULL, content BLOB NOT NULL)",
                          schema_tables[i]);
                 code = database_run(db, sql);
         }

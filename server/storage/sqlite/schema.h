@@ -7,28 +7,28 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * The tables: one for each type of change (state/change_set.h), and one for the header. All have the
+ * The tables: one for each type of row (state/change_set.h), and one for the header. All have the
  * same columns: number and tag, where the row is (rows.h), a checksum, because SQLite has none, and a
- * record of storage/stored_form.h.
+ * form of storage/stored_form.h.
  *
  * A comparison in a B-tree reads all of the row that it compares, with its overflow pages. So each
- * table is ordered by an integer. The record is the last column, because SQLite reads a row only up
+ * table is ordered by an integer. The content is the last column, because SQLite reads a row only up
  * to the last column that it needs.
  */
-#define SCHEMA_HEADER   N_CHANGE_TYPES
-#define N_SCHEMA_TABLES (N_CHANGE_TYPES + 1)
+#define SCHEMA_HEADER   N_ROW_TYPES
+#define N_SCHEMA_TABLES (N_ROW_TYPES + 1)
 
-/* The name of the table of each type of change, and at SCHEMA_HEADER that of the header. */
+/* The name of the table of each type of row, and at SCHEMA_HEADER that of the header. */
 extern const char *const schema_tables[N_SCHEMA_TABLES];
 
-#define SCHEMA_COLUMNS "number, tag, checksum, record"
+#define SCHEMA_COLUMNS "number, tag, checksum, content"
 
 /*
- * Raise it with each change of what is stored: a table, a column, a record of storage/stored_form.h,
+ * Raise it with each change of what is stored: a table, a column, a form of storage/stored_form.h,
  * or the name of an outcome that can be remembered. An older statestored then refuses the database
  * instead of calling it damaged. Versions 1 to 7 were never released.
  */
-#define SCHEMA_VERSION 8
+#define SCHEMA_VERSION 9
 
 /*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite

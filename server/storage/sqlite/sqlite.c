@@ -148,12 +148,12 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
 }
 
 /* Return whether the change set adds an entry or a registration, or removes one. */
-static bool has_change(const struct change_set *change_set, bool is_removed) {
-        for (size_t i = 0; i < change_set->n_changes; i++) {
-                const struct change *change = &change_set->changes[i];
+static bool has_row(const struct change_set *change_set, bool is_removed) {
+        for (size_t i = 0; i < change_set->n_rows; i++) {
+                const struct row *row = &change_set->rows[i];
 
-                if (change->is_removed == is_removed &&
-                    (change->type == CHANGE_ENTRY || change->type == CHANGE_REGISTRATION))
+                if (row->is_removed == is_removed &&
+                    (row->type == ROW_ENTRY || row->type == ROW_REGISTRATION))
                         return true;
         }
         return false;
@@ -175,7 +175,7 @@ static int extend_file(struct sqlite_storage *storage, int n_pages) {
 
 /* Returns as storage_commit(). */
 static int try_commit(struct sqlite_storage *storage, const struct change_set *change_set) {
-        bool adds = has_change(change_set, false), removes = !adds && has_change(change_set, true);
+        bool adds = has_row(change_set, false), removes = !adds && has_row(change_set, true);
         bool is_full;
         int code;
 
@@ -407,7 +407,7 @@ static const struct storage_operations sqlite_operations = {
         .commit = sqlite_storage_commit,
         .usage = sqlite_storage_usage,
         .close = sqlite_storage_close,
-        .limits = { .entry_bytes = UINT64_MAX, .n_changes = SIZE_MAX, .n_bytes = SIZE_MAX },
+        .limits = { .entry_bytes = UINT64_MAX, .n_rows = SIZE_MAX, .n_bytes = SIZE_MAX },
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {

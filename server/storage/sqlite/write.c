@@ -25,7 +25,7 @@ static const char *const single_statements[WRITE_PUT] = {
 /* The tag of other names becomes NULL, so the statement fails: they have the same number. */
 #define PUT_FORMAT                                                                                          \
         "INSERT INTO %s (" SCHEMA_COLUMNS ") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (number)"                  \
-        " DO UPDATE SET tag = CASE tag WHEN ?2 THEN ?2 END, checksum = ?3, record = ?4"
+        " DO UPDATE SET tag = CASE tag WHEN ?2 THEN ?2 END, checksum = ?3, content = ?4"
 #define REMOVE_FORMAT "DELETE FROM %s WHERE number = ?1 AND tag = ?2"
 
 /* Compile the statement for one table. */
@@ -55,7 +55,7 @@ int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db) {
 void sqlite_writer_deinit(struct sqlite_writer *writer) {
         for (size_t i = 0; i < N_WRITE_STATEMENTS; i++)
                 sqlite3_finalize(writer->statements[i]);
-        buf_deinit(&writer->record);
+        buf_deinit(&writer->content);
         *writer = (struct sqlite_writer){ 0 };
 }
 
@@ -66,12 +66,12 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Put the record that is in the buffer. */
+/* Put the content that is in the buffer. */
 static int put_row(struct sqlite_writer *writer, size_t table, struct row_place place) {
         enum write_statement which = WRITE_PUT + table;
-        int code = buf_failed(&writer->record)
+        int code = buf_failed(&writer->content)
                            ? SQLITE_NOMEM
-                           : row_bind(writer->statements[which], place, buf_slice(&writer->record));
+                           : row_bind(writer->statements[which], place, buf_slice(&writer->content));
 
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
@@ -87,16 +87,16 @@ static int run_with_numbers(struct sqlite_writer *writer, enum write_statement w
         return code == SQLITE_OK ? sqlite_writer_run(writer, which) : code;
 }
 
-static int put_or_remove_row(struct sqlite_writer *writer, const struct change *change,
+static int put_or_remove_row(struct sqlite_writer *writer, const struct row *row,
                              const struct hash_key *hash_key) {
-        struct row_place place = row_place_of(change, hash_key);
+        struct row_place place = row_place_of(row, hash_key);
 
-        if (change->is_removed)
-                return run_with_numbers(writer, WRITE_REMOVE + change->type, place.number, place.tag);
+        if (row->is_removed)
+                return run_with_numbers(writer, WRITE_REMOVE + row->type, place.number, place.tag);
 
-        buf_reset(&writer->record);
-        stored_change_append(&writer->record, change);
-        return put_row(writer, change->type, place);
+        buf_reset(&writer->content);
+        stored_row_append(&writer->content, row);
+        return put_row(writer, row->type, place);
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set) {
@@ -106,15 +106,15 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
         /* Remove more replies than the change set adds, so that their number does not grow. */
         if (code == SQLITE_OK)
                 code = run_with_numbers(writer, WRITE_REMOVE_FORGOTTEN, change_set->forgotten_up_to,
-                                        1000 + 2 * (uint64_t)change_set->n_changes);
+                                        1000 + 2 * (uint64_t)change_set->n_rows);
         if (code == SQLITE_OK && change_set->forgets_executions)
                 code = sqlite_writer_run(writer, WRITE_REMOVE_EXECUTIONS);
-        for (size_t i = 0; i < change_set->n_changes && code == SQLITE_OK; i++)
-                code = put_or_remove_row(writer, &change_set->changes[i], &change_set->header.row_hash_key);
+        for (size_t i = 0; i < change_set->n_rows && code == SQLITE_OK; i++)
+                code = put_or_remove_row(writer, &change_set->rows[i], &change_set->header.row_hash_key);
         if (code != SQLITE_OK)
                 return code;
 
-        buf_reset(&writer->record);
-        stored_header_append(&writer->record, &change_set->header);
+        buf_reset(&writer->content);
+        stored_header_append(&writer->content, &change_set->header);
         return put_row(writer, SCHEMA_HEADER, ROW_PLACE_HEADER);
 }

@@ -22,7 +22,7 @@ enum write_statement {
 
 struct sqlite_writer {
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
-        struct buf record; /* of the present row */
+        struct buf content; /* of the present row */
 };
 
 /*

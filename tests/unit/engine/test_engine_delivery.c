@@ -52,10 +52,10 @@ Test(delivery, notification_without_subscriber_ends_that_registration_of_a_subsc
         registration = registration_ref(engine_find_registration(world.engine, S("a"), S("k")));
         acknowledge(registration, EVENT_REACHED);
         acknowledge(registration, EVENT_NOT_REACHED);
-        cr_expect_eq(world.effects.n_rows, 1);
+        cr_expect_eq(world.effects.n_changes, 1);
         acknowledge(registration, EVENT_NOT_REACHED);
         acknowledge(registration, EVENT_REACHED);
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         registration_unref(registration);
         cr_expect_eq(n_registrations(), 1);
         ask(&world, SET("other", "v"));
@@ -68,7 +68,7 @@ Test(delivery, notification_without_subscriber_ends_no_registration_of_a_never_s
         acknowledge_of(S("b"), S("k"), EVENT_REACHED);
         for (int i = 0; i < 3; i++)
                 acknowledge_of(S("a"), S("k"), EVENT_NOT_REACHED);
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         ask(&world, SET("k", "v"));
         cr_expect_str_eq(notified(&world), "a:k=v b:k=v ");
 }
@@ -86,7 +86,7 @@ Test(delivery, idle_timeout_after_a_notification_without_subscriber_ends_all_reg
         cr_expect_eq(n_registrations(), 3);
         pass_ns(&world, 1);
         tick(&world);
-        cr_expect_eq(world.effects.n_rows, 2);
+        cr_expect_eq(world.effects.n_changes, 2);
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
         ask(&world, SET("k", "v"));
         cr_expect_str_eq(notified(&world), "b:k=v ");

@@ -176,11 +176,11 @@ static void set_many(int n, int64_t px_ms) {
 }
 
 Test(tick, expires_a_limited_number_of_keys, .init = setup, .fini = teardown) {
-        set_many(2 * ENGINE_STEP_ROWS_MAX + 1, 10);
+        set_many(2 * ENGINE_STEP_CHANGES_MAX + 1, 10);
         pass_ms(&world, 10);
         tick(&world);
-        cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
-        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_STEP_ROWS_MAX + 1);
+        cr_expect_eq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_STEP_CHANGES_MAX + 1);
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
         tick(&world);
         cr_expect_eq(engine_stats(world.engine).n_keys, 1);
@@ -216,7 +216,7 @@ Test(tick, expires_long_keys_in_steps_of_limited_bytes, .init = setup, .fini = t
         while (engine_next_deadline(world.engine) <= world.now.mono_ns) {
                 tick(&world);
                 n_steps++;
-                cr_expect_gt(world.effects.n_rows, 0);
+                cr_expect_gt(world.effects.n_changes, 0);
                 cr_expect_lt(world.effects.n_bytes, ENGINE_STEP_BYTES_MAX + n_bytes_of_one);
         }
         cr_expect_gt(n_steps, 1);
@@ -249,8 +249,8 @@ Test(tick, request_removes_long_keys_in_steps_of_limited_bytes, .init = setup, .
         large.value = (struct slice){ value, sizeof(value) };
         pass_ms(&world, 10);
         cr_expect(asked(&world, large, OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_gt(world.effects.n_rows, 0);
-        cr_expect_lt(world.effects.n_rows, 20);
+        cr_expect_gt(world.effects.n_changes, 0);
+        cr_expect_lt(world.effects.n_changes, 20);
 }
 
 Test(tick, notifies_in_the_order_of_deadlines, .init = setup, .fini = teardown) {

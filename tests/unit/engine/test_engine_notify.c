@@ -247,7 +247,7 @@ Test(disconnect, stop_over_the_next_connection_finds_no_registration_of_the_form
  * More registrations than one step removes, so that some remain after the disconnect and after one
  * tick.
  */
-#define N_MANY (2 * ENGINE_STEP_ROWS_MAX + 2)
+#define N_MANY (2 * ENGINE_STEP_CHANGES_MAX + 2)
 
 static struct request watch_nth(uint64_t connection, size_t n) {
         static char key[32];
@@ -267,11 +267,11 @@ static void watch_many(uint64_t connection) {
 static bool removes_stored(struct slice key) {
         bool removes = false;
 
-        for (size_t i = 0; i < world.effects.n_rows; i++) {
-                const struct row *row = &world.effects.rows[i];
+        for (size_t i = 0; i < world.effects.n_changes; i++) {
+                const struct change *change = &world.effects.changes[i];
 
-                removes = removes || (!row->registration.is_added &&
-                                      slice_equal(row->registration.registration->key_name, key));
+                removes = removes || (!change->registration.is_added &&
+                                      slice_equal(change->registration.registration->key_name, key));
         }
         return removes;
 }
@@ -279,16 +279,17 @@ static bool removes_stored(struct slice key) {
 Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = setup, .fini = teardown) {
         watch_many(1);
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
-        cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect_eq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
         cr_expect(!engine_registration_of_connection(world.engine, 1));
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
 
-        for (size_t n_remaining = N_MANY - ENGINE_STEP_ROWS_MAX; n_remaining > 0;) {
-                size_t n_removed = n_remaining < ENGINE_STEP_ROWS_MAX ? n_remaining : ENGINE_STEP_ROWS_MAX;
+        for (size_t n_remaining = N_MANY - ENGINE_STEP_CHANGES_MAX; n_remaining > 0;) {
+                size_t n_removed =
+                        n_remaining < ENGINE_STEP_CHANGES_MAX ? n_remaining : ENGINE_STEP_CHANGES_MAX;
 
                 tick(&world);
                 n_remaining -= n_removed;
-                cr_expect_eq(world.effects.n_rows, n_removed);
+                cr_expect_eq(world.effects.n_changes, n_removed);
                 cr_expect_eq(engine_stats(world.engine).n_registrations, n_remaining);
         }
         cr_expect_eq(engine_stats(world.engine).n_bytes, 0);
@@ -376,7 +377,7 @@ Test(disconnect, of_a_former_connection_ends_its_restored_registrations) {
                                      ROW(restored, i));
                         n_former += is_former;
                 }
-                cr_expect_eq(world.effects.n_rows, n_former, ROW(restored, i));
+                cr_expect_eq(world.effects.n_changes, n_former, ROW(restored, i));
                 ask(&world, WATCH("a", "new", .connection = 2));
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 4 - n_former, ROW(restored, i));
 

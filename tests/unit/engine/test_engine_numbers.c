@@ -43,7 +43,7 @@ Test(numbers, of_an_executed_request_get_its_reply) {
         cr_expect_eq(reply->execution, EXECUTION_REPEATED);
         cr_expect(reply->result.has_version);
         cr_expect_eq(version_number(reply->result.version), version);
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         cr_expect(has(&world, S("k"), S("later")));
 }
 
@@ -82,7 +82,7 @@ Test(numbers, of_reads_and_errors_are_executed_again) {
         ask(&world, SET("k", "v", FENCE(WORLD_WALL_MS, 0, "c")));
         cr_expect_not(is_repeated(DEL("k", N(1)), OUTCOME_FENCE_REQUIRED));
         cr_expect_not(is_repeated(GET("k", N(2)), OUTCOME_VALUE));
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         ask(&world, DEL("k", FENCE(WORLD_WALL_MS, 0, "c")));
         ask(&world, SET("k", "w"));
         cr_expect_not(is_repeated(GET("k", N(2)), OUTCOME_VALUE));
@@ -95,7 +95,7 @@ Test(numbers, of_a_failed_commit_are_executed_again) {
         begin_batch(&world);
         ask_in_batch(&world, DEL("k", N(1)));
         ask_in_batch(&world, DEL("k", N(2)));
-        cr_expect_eq(world.effects.n_rows, 3, "an entry and two executions");
+        cr_expect_eq(world.effects.n_changes, 3, "an entry and two executions");
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
 
         cr_expect(has(&world, S("k"), S("v")));
@@ -132,7 +132,7 @@ Test(numbers, of_keynotify_register_again) {
         ask(&world, WATCH("c", "k", N(1), .connection = 1));
         happen(&world, closed);
         cr_expect(is_repeated(WATCH("c", "k", N(1), .connection = 1), OUTCOME_DONE));
-        cr_expect_eq(world.effects.n_rows, 1);
+        cr_expect_eq(world.effects.n_changes, 1);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         happen(&world, closed);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);

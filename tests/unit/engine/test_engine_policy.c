@@ -157,7 +157,7 @@ Test(engine_policy, decides_a_denied_request_again_when_repeated) {
         world_init(&world, world_config());
         engine_set_policy(world.engine, policy);
         cr_expect(asked(&world, request, OUTCOME_NOT_AUTHORIZED));
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         engine_set_policy(world.engine, NULL);
         cr_expect(asked(&world, request, OUTCOME_DONE));
         world_deinit(&world);
@@ -174,10 +174,10 @@ Test(engine_policy, a_refused_timestamp_is_remembered_only_if_the_request_is_gra
         world_init(&world, world_config());
         engine_set_policy(world.engine, policy);
         cr_expect(asked(&world, request, OUTCOME_TIMESTAMP_TOO_FAR));
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         engine_set_policy(world.engine, NULL);
         cr_expect(asked(&world, request, OUTCOME_TIMESTAMP_TOO_FAR));
-        cr_expect_eq(world.effects.n_rows, 1);
+        cr_expect_eq(world.effects.n_changes, 1);
         world_deinit(&world);
         policy_free(policy);
 }
@@ -198,7 +198,7 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
 
         engine_set_policy(world.engine, policy);
         happen(&world, policy_changed);
-        cr_expect_eq(world.effects.n_rows, 4);
+        cr_expect_eq(world.effects.n_changes, 4);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
         cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
         cr_expect_not_null(engine_find_registration(world.engine, S("e"), S("u/me")));
@@ -209,7 +209,7 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
         tick(&world);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
-        cr_expect_eq(world.effects.n_rows, 4);
+        cr_expect_eq(world.effects.n_changes, 4);
         world_deinit(&world);
         policy_free(policy);
 }
@@ -289,11 +289,11 @@ static void begin_many(struct world *world, const struct policy *policy) {
 
 /* Step all ticks that are due. */
 static void end_the_rest(struct world *world) {
-        unsigned int n_steps = 1, n_steps_max = 2 * N_MANY / ENGINE_STEP_ROWS_MAX + 1;
+        unsigned int n_steps = 1, n_steps_max = 2 * N_MANY / ENGINE_STEP_CHANGES_MAX + 1;
 
         for (; n_steps <= n_steps_max && engine_next_deadline(world->engine) <= world->now.mono_ns;
              n_steps++) {
-                cr_expect_leq(world->effects.n_rows, ENGINE_STEP_ROWS_MAX);
+                cr_expect_leq(world->effects.n_changes, ENGINE_STEP_CHANGES_MAX);
                 tick(world);
         }
         cr_expect_geq(n_steps, 3);
@@ -315,7 +315,7 @@ Test(engine_policy, ends_many_registrations_in_steps_without_notifying_them) {
         set.key = many_key('x', i);
         cr_expect(asked(&world, set, OUTCOME_DONE));
         cr_expect_eq(world.effects.n_notifications, 0);
-        cr_expect_eq(world.effects.n_rows, 2);
+        cr_expect_eq(world.effects.n_changes, 2);
         cr_expect(asked(&world, SET("r7", "v", OWN), OUTCOME_DONE));
         cr_expect_str_eq(notified(&world), "c:r7=v ");
 
@@ -337,7 +337,7 @@ Test(engine_policy, checks_many_watchers_of_a_key_in_steps) {
 
         world_init(&world, world_config());
         watch_many(&world, 'r'); /* so that the key is not checked by the first step */
-        for (unsigned int i = 0; i < 10 * ENGINE_STEP_ROWS_MAX; i++) {
+        for (unsigned int i = 0; i < 10 * ENGINE_STEP_CHANGES_MAX; i++) {
                 struct request request = WATCH("", "x", .connection = 10 + i);
 
                 snprintf(client, sizeof(client), "d%u", i);
@@ -350,7 +350,7 @@ Test(engine_policy, checks_many_watchers_of_a_key_in_steps) {
                 begin_batch(&world);
                 if (engine_step(world.engine, &next, world.now, &world.effects) == ENGINE_STEP_DONE)
                         break;
-                cr_expect_eq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+                cr_expect_eq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
         }
         cr_expect_geq(n_steps, 9);
         cr_expect_leq(n_steps, 11);

@@ -271,7 +271,7 @@ Test(quota, removes_expired_keys_for_registrations) {
 static void set_many(void) {
         char key[16];
 
-        for (int i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++) {
+        for (int i = 0; i < 3 * ENGINE_STEP_CHANGES_MAX; i++) {
                 struct request request = SET("", "v", PX(10));
 
                 snprintf(key, sizeof(key), "k%d", i);
@@ -288,16 +288,16 @@ Test(quota, removes_expired_keys_in_bounded_steps) {
         world_init(&world, world_config());
         set_many();
         limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
-        request.value = (struct slice){ value, 2 * ENGINE_STEP_ROWS_MAX * entry_cost(1, 1, NULL) };
+        request.value = (struct slice){ value, 2 * ENGINE_STEP_CHANGES_MAX * entry_cost(1, 1, NULL) };
         cr_assert_lt(request.value.length, sizeof(value));
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_QUOTA_EXCEEDED));
         pass_ms(&world, 10);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect_leq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
         cr_expect(asked(&world, request, OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect_leq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
         cr_expect(asked(&world, request, OUTCOME_DONE));
         world_deinit(&world);
 }
@@ -307,21 +307,21 @@ Test(quota, removes_registrations_of_disconnected_clients_first) {
         unsigned n_left;
         char key[16];
 
-        config.limits.max_registrations = 3 * ENGINE_STEP_ROWS_MAX;
+        config.limits.max_registrations = 3 * ENGINE_STEP_CHANGES_MAX;
         world_init(&world, config);
-        for (unsigned i = 0; i < 3 * ENGINE_STEP_ROWS_MAX; i++)
+        for (unsigned i = 0; i < 3 * ENGINE_STEP_CHANGES_MAX; i++)
                 cr_assert(asked(&world, watch_number("c", i, key), OUTCOME_DONE));
         happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("c") });
         n_left = (unsigned)engine_stats(world.engine).n_registrations;
-        cr_expect_eq(n_left, 2 * ENGINE_STEP_ROWS_MAX);
-        for (unsigned i = n_left; i < 3 * ENGINE_STEP_ROWS_MAX; i++)
+        cr_expect_eq(n_left, 2 * ENGINE_STEP_CHANGES_MAX);
+        for (unsigned i = n_left; i < 3 * ENGINE_STEP_CHANGES_MAX; i++)
                 cr_assert(asked(&world, watch_number("d", i, key), OUTCOME_DONE));
         cr_expect(asked(&world, watch_number("d", 0, key), OUTCOME_DONE));
-        cr_expect_leq(world.effects.n_rows, ENGINE_STEP_ROWS_MAX);
+        cr_expect_leq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
 
         limit_bytes(world.engine, engine_stats(world.engine).n_bytes);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
-        cr_expect_gt(world.effects.n_rows, 1);
+        cr_expect_gt(world.effects.n_changes, 1);
         world_deinit(&world);
 }
 

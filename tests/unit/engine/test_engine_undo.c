@@ -136,7 +136,7 @@ Test(undo, restores_the_state_before_the_batch) {
                 }
                 if (!is_stored)
                         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-                n_changing += world.effects.n_rows > 0;
+                n_changing += world.effects.n_changes > 0;
                 begin_batch(&world);
 
                 after = describe(world.engine);
@@ -251,16 +251,16 @@ Test(persistent, keys_are_selected_by_policy_and_request) {
         for (size_t i = 0; i < N_ROWS(persistence_cases); i++) {
                 const struct persist_rule rule = { .text = slice_from_string(persistence_cases[i].pattern) };
                 struct engine_config config = world_config();
-                const struct row *row;
+                const struct change *change;
 
                 config.persist = persistence_cases[i].persist;
                 config.persist_rules = &rule;
                 config.n_persist_rules = persistence_cases[i].pattern != NULL;
                 world_init(&world, config);
                 ask(&world, persistence_cases[i].request);
-                row = &world.effects.rows[0];
-                cr_assert_eq(row->type, ROW_ENTRY, ROW(persistence_cases, i));
-                cr_expect_eq(row->entry.after->is_persistent, persistence_cases[i].is_persistent,
+                change = &world.effects.changes[0];
+                cr_assert_eq(change->type, CHANGE_ENTRY, ROW(persistence_cases, i));
+                cr_expect_eq(change->entry.after->is_persistent, persistence_cases[i].is_persistent,
                              ROW(persistence_cases, i));
                 world_deinit(&world);
         }

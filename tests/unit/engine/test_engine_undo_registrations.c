@@ -25,11 +25,11 @@ static bool is_registered(const char *client, const char *key) {
 static bool removes(const char *key) {
         bool is_removed = false;
 
-        for (size_t i = 0; i < world.effects.n_rows; i++) {
-                const struct row *row = &world.effects.rows[i];
+        for (size_t i = 0; i < world.effects.n_changes; i++) {
+                const struct change *change = &world.effects.changes[i];
 
-                is_removed |= row->type == ROW_REGISTRATION && !row->registration.is_added &&
-                              slice_equal_string(row->registration.registration->key_name, key);
+                is_removed |= change->type == CHANGE_REGISTRATION && !change->registration.is_added &&
+                              slice_equal_string(change->registration.registration->key_name, key);
         }
         return is_removed;
 }
@@ -74,7 +74,7 @@ Test(undo_registrations, restores_what_a_stop_has_ended) {
                 ask(&world, SET("k", "v"));
                 cr_expect_str_eq(notified(&world), is_ended ? "" : "c:k=v ", ROW(ends, i));
                 tick(&world);
-                cr_expect_eq(world.effects.n_rows, is_ended, ROW(ends, i));
+                cr_expect_eq(world.effects.n_changes, is_ended, ROW(ends, i));
 
                 /* the end of the connection is reported again */
                 happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 7 });
@@ -89,7 +89,7 @@ Test(undo_registrations, of_an_ended_one_that_is_made_again_removes_no_row) {
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         ask(&world, WATCH("c", "k", .connection = 8));
         tick(&world);
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         cr_expect(is_registered("c", "k"));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 

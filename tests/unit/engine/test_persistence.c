@@ -94,7 +94,7 @@ Test(lost_keys, watchers_of_each_absent_key_are_notified_once) {
         tick(&world);
         cr_expect_str_eq(notified(&world), "c:lost gone d:lost gone ");
         cr_expect_eq(world.effects.n_watched_changes, 1);
-        cr_expect_eq(world.effects.n_rows, 0);
+        cr_expect_eq(world.effects.n_changes, 0);
         cr_expect_eq(version_number(world.effects.watched_changes[0].version), WORLD_WALL_MS * 1000);
         cr_expect_not(engine_may_lose_keys(world.engine));
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
@@ -132,7 +132,7 @@ Test(lost_keys, many_keys_are_notified_in_steps_while_registrations_change) {
         while (engine_next_deadline(world.engine) <= world.now.mono_ns) {
                 tick(&world);
                 cr_assert_lt(n_steps++, N_MANY);
-                cr_expect_leq(world.effects.n_notifications, ENGINE_STEP_ROWS_MAX);
+                cr_expect_leq(world.effects.n_notifications, ENGINE_STEP_CHANGES_MAX);
                 for (size_t i = 0; i < world.effects.n_notifications; i++) {
                         struct slice name = world.effects.notifications[i].registration->key_name;
                         uint64_t number;

@@ -99,7 +99,7 @@ static void check_unchanged(const struct engine *engine, const struct effects *e
         cr_expect(slice_equal(entry_value(entry), S("v")), "%s", name);
         cr_expect_null(find_entry(engine, S("none")), "%s", name);
         cr_expect_eq(engine_stats(engine).n_registrations, 3, "%s", name);
-        cr_expect_eq(effects->n_rows, has_gone, "%s", name);
+        cr_expect_eq(effects->n_changes, has_gone, "%s", name);
         cr_expect_eq(effects->n_notifications, has_gone, "%s", name);
 }
 

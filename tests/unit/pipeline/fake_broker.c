@@ -157,15 +157,15 @@ static int commit(struct storage *storage, const struct change_set *change_set) 
         struct broker *broker = (struct broker *)storage;
 
         if (broker->result >= 0) {
-                for (size_t i = 0; i < change_set->n_changes; i++) {
-                        const struct change *change = &change_set->changes[i];
+                for (size_t i = 0; i < change_set->n_rows; i++) {
+                        const struct row *row = &change_set->rows[i];
 
-                        if (change->type == CHANGE_NOTIFICATION)
+                        if (row->type == ROW_NOTIFICATION)
                                 broker->n_notifications_committed++;
                         else
                                 broker->n_changes_committed++;
-                        if (change->type == CHANGE_REPLY && !change->is_removed)
-                                broker->last_reply = change->reply.number;
+                        if (row->type == ROW_REPLY && !row->is_removed)
+                                broker->last_reply = row->reply.number;
                 }
                 broker->published = change_set->acknowledged;
                 broker->header = change_set->header;
@@ -258,11 +258,10 @@ static void start_store(struct broker *broker, struct pipeline_config config) {
         empty.notification_sequence = 0;
         cr_assert_eq(state_new(&state, &broker->engine, &empty, broker->now), 0);
         for (size_t i = 0; i < broker->n_stored; i++) {
-                const struct change change = { .type = CHANGE_NOTIFICATION,
-                                               .notification = broker->stored[i] };
+                const struct row row = { .type = ROW_NOTIFICATION, .notification = broker->stored[i] };
 
-                stored.changes = &change;
-                stored.n_changes = 1;
+                stored.rows = &row;
+                stored.n_rows = 1;
                 cr_assert_eq(state_apply(state, &stored, broker->now), 0);
         }
         config.callbacks = (struct pipeline_callbacks){ .clock_ns = clock_ns,

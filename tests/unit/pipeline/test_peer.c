@@ -429,7 +429,7 @@ Test(peer, serves_when_all_registrations_are_checked) {
         char key[16];
         size_t n = 0;
 
-        for (size_t i = 0; i < 5 * ENGINE_STEP_ROWS_MAX; i++) {
+        for (size_t i = 0; i < 5 * ENGINE_STEP_CHANGES_MAX; i++) {
                 snprintf(key, sizeof(key), "k%zu", i);
                 cr_assert_eq(engine_put_registration(pipeline->state->engine, S("c"), S(""),
                                                      slice_from_string(key), 7),
@@ -439,7 +439,7 @@ Test(peer, serves_when_all_registrations_are_checked) {
         work_ns = QUANTUM_NS; /* of each step */
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
         for (n = 1; n < 100 && peer->state == PEER_PREPARING; n++) {
-                cr_expect_eq(pipeline->batch.effects.n_rows, n * ENGINE_STEP_ROWS_MAX);
+                cr_expect_eq(pipeline->batch.effects.n_changes, n * ENGINE_STEP_CHANGES_MAX);
                 cr_expect_eq(pipeline_next_deadline(pipeline), 0);
                 cr_expect_not(pipeline->outbox.is_open);
                 quantum_start(&pipeline->clock.quantum);

@@ -289,9 +289,9 @@ Test(batch_cost, keys_with_one_deadline_expire_in_batches_of_limited_cost) {
                 cr_assert_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
                 broker_tick(&broker);
                 n_left = n_keys();
-                cr_assert_gt(n_before - n_left, ENGINE_STEP_ROWS_MAX); /* several steps are one batch */
+                cr_assert_gt(n_before - n_left, ENGINE_STEP_CHANGES_MAX); /* several steps are one batch */
                 cr_assert_leq(n_before - n_left,
-                              BATCH_BYTES_MAX / (BATCH_ITEM_BYTES + VALUE_SIZE) + ENGINE_STEP_ROWS_MAX);
+                              BATCH_BYTES_MAX / (BATCH_ITEM_BYTES + VALUE_SIZE) + ENGINE_STEP_CHANGES_MAX);
                 broker_committed(&broker, 0);
         }
         cr_expect_eq(n_keys(), 0);
@@ -317,21 +317,21 @@ Test(batch_cost, watched_keys_with_one_deadline_expire_in_batches_of_few_notific
                 broker_committed(&broker, 0);
                 cr_assert_lt(n, N_WATCHED);
                 cr_assert_gt(broker.n_notifications_committed, 0);
-                cr_assert_lt(broker.n_notifications_committed, BATCH_ITEMS_MAX + ENGINE_STEP_ROWS_MAX);
+                cr_assert_lt(broker.n_notifications_committed, BATCH_ITEMS_MAX + ENGINE_STEP_CHANGES_MAX);
         }
         broker_deinit(&broker);
 }
 
 Test(batch_cost, request_is_executed_between_the_steps_of_expiry) {
         broker_init(&broker, broker_config());
-        set_many_with_one_deadline(2 * ENGINE_STEP_ROWS_MAX + 1);
+        set_many_with_one_deadline(2 * ENGINE_STEP_CHANGES_MAX + 1);
         broker.clock_ns = slow_clock_ns;
         broker_tick(&broker);
-        cr_expect_eq(n_keys(), ENGINE_STEP_ROWS_MAX + 1);
+        cr_expect_eq(n_keys(), ENGINE_STEP_CHANGES_MAX + 1);
         send_get("o");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 1);
-        cr_expect_eq(n_keys(), ENGINE_STEP_ROWS_MAX + 1);
+        cr_expect_eq(n_keys(), ENGINE_STEP_CHANGES_MAX + 1);
         broker_tick(&broker);
         cr_expect_eq(n_keys(), 1);
         broker_deinit(&broker);

@@ -58,8 +58,8 @@ Test(seeding, value_expiry_and_token_are_set_and_stored) {
         cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), MONO_NS + NS_PER_S);
         cr_expect(entry_fence(find_entry(engine, S("k")), &fence));
         cr_expect_eq(fence.wall_ms, 7);
-        cr_expect_eq(effects.n_rows, 1);
-        cr_expect_eq(effects.rows[0].type, ROW_ENTRY);
+        cr_expect_eq(effects.n_changes, 1);
+        cr_expect_eq(effects.changes[0].type, CHANGE_ENTRY);
 }
 
 Test(seeding, empty_value_is_set) {
@@ -72,7 +72,7 @@ Test(seeding, existing_key_is_not_overwritten) {
                      OUTCOME_DONE);
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"w\"}", SET_IF_ABSENT), OUTCOME_CONDITION_NOT_MET);
         cr_expect(has("k", "v"));
-        cr_expect_eq(effects.n_rows, 1);
+        cr_expect_eq(effects.n_changes, 1);
 }
 
 Test(seeding, existing_key_is_overwritten_on_request) {

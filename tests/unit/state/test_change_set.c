@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The rows of a batch become at most one change of a key, and one of a registration. */
+/* The changes of a batch become at most one row of a key, and one of a registration. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -78,33 +78,33 @@ static void make(void) {
         cr_assert_eq(state_prepare(state, &effects, now, &change_set), 0);
 }
 
-static size_t n_changes(enum change_type type) {
+static size_t n_rows(enum row_type type) {
         size_t n = 0;
 
-        for (size_t i = 0; i < change_set.n_changes; i++)
-                n += change_set.changes[i].type == type;
+        for (size_t i = 0; i < change_set.n_rows; i++)
+                n += change_set.rows[i].type == type;
         return n;
 }
 
 /* Return the change of this type with this index among them. */
-static const struct change *change_at(enum change_type type, size_t index) {
-        for (size_t i = 0; i < change_set.n_changes; i++)
-                if (change_set.changes[i].type == type && index-- == 0)
-                        return &change_set.changes[i];
+static const struct row *row_at(enum row_type type, size_t index) {
+        for (size_t i = 0; i < change_set.n_rows; i++)
+                if (change_set.rows[i].type == type && index-- == 0)
+                        return &change_set.rows[i];
         cr_assert_fail("there is no such change");
         return NULL;
 }
 
-static const struct entry_change *entry_at(size_t index) {
-        return &change_at(CHANGE_ENTRY, index)->entry;
+static const struct entry_row *entry_at(size_t index) {
+        return &row_at(ROW_ENTRY, index)->entry;
 }
 
-static const struct registration_change *registration_at(size_t index) {
-        return &change_at(CHANGE_REGISTRATION, index)->registration;
+static const struct registration_row *registration_at(size_t index) {
+        return &row_at(ROW_REGISTRATION, index)->registration;
 }
 
 static const struct pending_notification *notification_at(size_t index) {
-        return &change_at(CHANGE_NOTIFICATION, index)->notification;
+        return &row_at(ROW_NOTIFICATION, index)->notification;
 }
 
 static void commit(void) {
@@ -118,7 +118,7 @@ Test(change_set, has_the_last_value_of_a_key) {
         set(S("stored/l"), S("2"));
         set(S("stored/k"), S("3"));
         make();
-        cr_assert_eq(n_changes(CHANGE_ENTRY), 2);
+        cr_assert_eq(n_rows(ROW_ENTRY), 2);
         cr_expect(slice_equal(entry_at(0)->key, S("stored/k")));
         cr_expect(slice_equal(entry_at(0)->value, S("3")));
         cr_expect_eq(entry_at(0)->expires_at_ms, EXPIRES_NEVER);
@@ -135,8 +135,8 @@ Test(change_set, has_the_expiry_and_the_fencing_token) {
                                   .has_fence = true,
                                   .fence = { now.wall_ms, 7, S("m") } });
         make();
-        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
-        cr_expect_not(change_at(CHANGE_ENTRY, 0)->is_removed, "an empty value is not a removal");
+        cr_assert_eq(n_rows(ROW_ENTRY), 1);
+        cr_expect_not(row_at(ROW_ENTRY, 0)->is_removed, "an empty value is not a removal");
         cr_expect_eq(entry_at(0)->expires_at_ms - timescale_read(state->timescale, now), 5000);
         cr_expect(entry_at(0)->has_fence);
         cr_expect_eq(entry_at(0)->fence.counter, 7);
@@ -146,7 +146,7 @@ Test(change_set, has_no_key_that_was_set_and_deleted) {
         set(S("stored/k"), S("1"));
         delete (S("stored/k"));
         make();
-        cr_expect_eq(n_changes(CHANGE_ENTRY), 0);
+        cr_expect_eq(n_rows(ROW_ENTRY), 0);
         cr_expect_eq(change_set.header.clock.counter, engine_stats(state->engine).clock.counter);
 }
 
@@ -161,9 +161,9 @@ Test(change_set, removes_what_is_stored) {
         delete (S("stored/l"));
         set(S("stored/l"), S("2"));
         make();
-        cr_assert_eq(n_changes(CHANGE_ENTRY), 2);
+        cr_assert_eq(n_rows(ROW_ENTRY), 2);
         cr_expect(slice_equal(entry_at(0)->key, S("stored/k")));
-        cr_expect(change_at(CHANGE_ENTRY, 0)->is_removed);
+        cr_expect(row_at(ROW_ENTRY, 0)->is_removed);
         cr_expect(slice_equal(entry_at(1)->value, S("2")));
 }
 
@@ -172,7 +172,7 @@ Test(change_set, has_only_persistent_keys) {
         execute((struct request){
                 .verb = VERB_SET, .key = S("l"), .value = S("1"), .wants_persistence = true });
         make();
-        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
+        cr_assert_eq(n_rows(ROW_ENTRY), 1);
         cr_expect(slice_equal(entry_at(0)->key, S("l")));
         state_commit(state, &change_set);
         effects_reset(&effects);
@@ -180,9 +180,9 @@ Test(change_set, has_only_persistent_keys) {
         set(S("l"), S("2")); /* is not persistent any more */
         set(S("l"), S("3"));
         make();
-        cr_assert_eq(n_changes(CHANGE_ENTRY), 1);
+        cr_assert_eq(n_rows(ROW_ENTRY), 1);
         cr_expect(slice_equal(entry_at(0)->key, S("l")));
-        cr_expect(change_at(CHANGE_ENTRY, 0)->is_removed);
+        cr_expect(row_at(ROW_ENTRY, 0)->is_removed);
 }
 
 Test(change_set, has_one_change_of_a_registration) {
@@ -191,13 +191,13 @@ Test(change_set, has_one_change_of_a_registration) {
         watch(S("d"), S("k"), 2);
         unwatch(S("d"), S("k"), 2);
         make();
-        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 3);
+        cr_assert_eq(n_rows(ROW_REGISTRATION), 3);
         cr_expect(slice_equal(registration_at(0)->client, S("c")));
         cr_expect(slice_equal(registration_at(0)->key, S("k")));
         cr_expect_eq(registration_at(0)->connection, 1);
-        cr_expect_not(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_expect_not(row_at(ROW_REGISTRATION, 0)->is_removed);
         cr_expect(slice_equal(registration_at(1)->key, S("long key")));
-        cr_expect(change_at(CHANGE_REGISTRATION, 2)->is_removed, "one was added and has ended");
+        cr_expect(row_at(ROW_REGISTRATION, 2)->is_removed, "one was added and has ended");
 }
 
 /* The names of an ended registration are decoded from its topic. */
@@ -210,11 +210,11 @@ Test(change_set, removes_registrations_and_replaces_them) {
         unwatch(S("c\xFF"), S("key \xFF"), 2);
         watch(S("c\xFF"), S("key \xFF"), 3);
         make();
-        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 2);
-        cr_expect(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_assert_eq(n_rows(ROW_REGISTRATION), 2);
+        cr_expect(row_at(ROW_REGISTRATION, 0)->is_removed);
         cr_expect(slice_equal(registration_at(0)->client, S("c")));
         cr_expect(slice_equal(registration_at(0)->key, S("k")));
-        cr_expect_not(change_at(CHANGE_REGISTRATION, 1)->is_removed);
+        cr_expect_not(row_at(ROW_REGISTRATION, 1)->is_removed);
         cr_expect(slice_equal(registration_at(1)->client, S("c\xFF")));
         cr_expect(slice_equal(registration_at(1)->key, S("key \xFF")));
         cr_expect_eq(registration_at(1)->connection, 3);
@@ -222,13 +222,13 @@ Test(change_set, removes_registrations_and_replaces_them) {
 
 /*
  * More registrations of client c end than fit in a step. The last one is made again, and its former
- * registration, which is stored, is then removed without a row.
+ * registration, which is stored, is then removed without a change.
  */
 Test(change_set, removes_a_registration_that_was_made_again_while_its_client_was_ended) {
         struct event gone = { .type = EVENT_CLIENT_DISCONNECTED, .client = S("c") };
         char key[8];
 
-        for (int i = 0; i <= ENGINE_STEP_ROWS_MAX; i++) {
+        for (int i = 0; i <= ENGINE_STEP_CHANGES_MAX; i++) {
                 snprintf(key, sizeof(key), "%d", i);
                 watch(S("c"), slice_from_string(key), 0);
         }
@@ -241,8 +241,8 @@ Test(change_set, removes_a_registration_that_was_made_again_while_its_client_was
         unwatch(S("c"), slice_from_string(key), 0);
         make();
         cr_expect_eq(engine_stats(state->engine).n_registrations, 0);
-        cr_assert_eq(n_changes(CHANGE_REGISTRATION), 1);
-        cr_expect(change_at(CHANGE_REGISTRATION, 0)->is_removed);
+        cr_assert_eq(n_rows(ROW_REGISTRATION), 1);
+        cr_expect(row_at(ROW_REGISTRATION, 0)->is_removed);
         cr_expect(slice_equal(registration_at(0)->key, slice_from_string(key)));
 }
 
@@ -255,7 +255,7 @@ Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
         delete (S("stored/k"));
         make();
         cr_expect_eq(change_set.acknowledged, 1);
-        cr_assert_eq(n_changes(CHANGE_NOTIFICATION), 2, "one for each change");
+        cr_assert_eq(n_rows(ROW_NOTIFICATION), 2, "one for each change");
         cr_expect_eq(notification_at(0)->sequence, 2);
         cr_expect(slice_equal(notification_at(0)->value, S("2")));
         cr_expect_null(notification_at(1)->value.data);
@@ -273,11 +273,11 @@ Test(change_set, has_the_last_reply_to_a_request) {
         execute(request);
         execute_at(request, later);
         make();
-        cr_assert_eq(n_changes(CHANGE_REPLY), 2);
-        cr_expect_eq(change_at(CHANGE_REPLY, 0)->reply.number, 2);
-        cr_expect_not(change_at(CHANGE_REPLY, 0)->is_removed);
-        cr_expect_eq(change_at(CHANGE_REPLY, 1)->reply.number, 1);
-        cr_expect(change_at(CHANGE_REPLY, 1)->is_removed);
+        cr_assert_eq(n_rows(ROW_REPLY), 2);
+        cr_expect_eq(row_at(ROW_REPLY, 0)->reply.number, 2);
+        cr_expect_not(row_at(ROW_REPLY, 0)->is_removed);
+        cr_expect_eq(row_at(ROW_REPLY, 1)->reply.number, 1);
+        cr_expect(row_at(ROW_REPLY, 1)->is_removed);
 }
 
 Test(change_set, next_one_has_what_an_undo_does_not_revert) {
@@ -286,19 +286,19 @@ Test(change_set, next_one_has_what_an_undo_does_not_revert) {
         effects_forget(&effects, 7);
         set(S("stored/k"), S("1"));
         make();
-        cr_expect_eq(n_changes(CHANGE_REPLY), 1);
+        cr_expect_eq(n_rows(ROW_REPLY), 1);
         clock = change_set.header.clock;
         cr_assert_eq(state_undo(state, &effects), 0);
         effects_reset(&effects);
 
         make();
-        cr_expect_eq(n_changes(CHANGE_ENTRY), 0);
+        cr_expect_eq(n_rows(ROW_ENTRY), 0);
         cr_expect_eq(change_set.header.n_commits, 1, "the number is assigned again");
         cr_expect_eq(version_compare(change_set.header.clock, clock), 0);
-        cr_assert_eq(n_changes(CHANGE_REPLY), 1);
-        cr_expect(change_at(CHANGE_REPLY, 0)->is_removed);
-        cr_expect_eq(change_at(CHANGE_REPLY, 0)->reply.number, 7);
+        cr_assert_eq(n_rows(ROW_REPLY), 1);
+        cr_expect(row_at(ROW_REPLY, 0)->is_removed);
+        cr_expect_eq(row_at(ROW_REPLY, 0)->reply.number, 7);
         commit();
         make();
-        cr_expect_eq(n_changes(CHANGE_REPLY), 0);
+        cr_expect_eq(n_rows(ROW_REPLY), 0);
 }

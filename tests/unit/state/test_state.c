@@ -33,33 +33,33 @@ static uint64_t below(uint64_t n) {
         return (random_state >> 33) % n;
 }
 
-/* 1. The content of a state as sorted records */
+/* 1. The content of a state as sorted lines */
 
 struct content {
-        struct buf *records;
+        struct buf *lines;
         size_t n, capacity;
 };
 
 static struct buf *content_add(struct content *content, const char *kind, uint64_t number) {
-        struct buf *record;
+        struct buf *line;
 
-        cr_assert_eq(array_reserve((void **)&content->records, &content->capacity, content->n + 1,
-                                   sizeof(*content->records)),
+        cr_assert_eq(array_reserve((void **)&content->lines, &content->capacity, content->n + 1,
+                                   sizeof(*content->lines)),
                      0);
-        record = &content->records[content->n++];
-        *record = (struct buf){ 0 };
-        buf_append_format(record, "%s %llu ", kind, (unsigned long long)number);
-        return record;
+        line = &content->lines[content->n++];
+        *line = (struct buf){ 0 };
+        buf_append_format(line, "%s %llu ", kind, (unsigned long long)number);
+        return line;
 }
 
 static void content_deinit(struct content *content) {
         for (size_t i = 0; i < content->n; i++)
-                buf_deinit(&content->records[i]);
-        free(content->records);
+                buf_deinit(&content->lines[i]);
+        free(content->lines);
 }
 
-static void add_change(struct content *content, const char *kind, uint64_t number, struct change change) {
-        stored_change_append(content_add(content, kind, number), &change);
+static void add_row(struct content *content, const char *kind, uint64_t number, struct row row) {
+        stored_row_append(content_add(content, kind, number), &row);
 }
 
 static void add_entries(struct content *content, const struct state *state) {
@@ -68,9 +68,9 @@ static void add_entries(struct content *content, const struct state *state) {
 
         while ((entry = engine_each_entry(state->engine, &cursor)))
                 if (entry->is_persistent)
-                        add_change(content, "entry", 0,
-                                   entry_change_of(entry, engine_deadline(state->engine, entry),
-                                                   state->timescale));
+                        add_row(content, "entry", 0,
+                                entry_row_of(entry, engine_deadline(state->engine, entry),
+                                             state->timescale));
 }
 
 static void add_registrations(struct content *content, const struct state *state) {
@@ -78,14 +78,13 @@ static void add_registrations(struct content *content, const struct state *state
         const struct registration *registration;
 
         while ((registration = registrations_each(&state->engine->registrations, &cursor)))
-                add_change(content, "registration", 0, registration_change_of(registration));
+                add_row(content, "registration", 0, registration_row_of(registration));
 }
 
 static void add_replies(struct content *content, const struct state *state, struct now now) {
         for (const struct remembered_reply *reply = state->engine->dedup.oldest; reply; reply = reply->next)
                 if (!dedup_is_expired(reply, now.mono_ns))
-                        add_change(content, "reply", reply->number,
-                                   reply_change_of(reply, state->timescale));
+                        add_row(content, "reply", reply->number, reply_row_of(reply, state->timescale));
 }
 
 static void add_executions(struct content *content, const struct state *state) {
@@ -93,8 +92,8 @@ static void add_executions(struct content *content, const struct state *state) {
 
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
                 if (places[place].number > 0)
-                        add_change(content, "execution", place,
-                                   (struct change){ .type = CHANGE_EXECUTION, .execution = places[place] });
+                        add_row(content, "execution", place,
+                                (struct row){ .type = ROW_EXECUTION, .execution = places[place] });
 }
 
 static void add_notifications(struct content *content, const struct state *state) {
@@ -103,12 +102,12 @@ static void add_notifications(struct content *content, const struct state *state
 
         while ((next = notification_queue_after(&state->notifications, sequence))) {
                 sequence = next->sequence;
-                add_change(content, "notification", sequence,
-                           (struct change){ .type = CHANGE_NOTIFICATION, .notification = *next });
+                add_row(content, "notification", sequence,
+                        (struct row){ .type = ROW_NOTIFICATION, .notification = *next });
         }
 }
 
-static int compare_records(const void *a, const void *b) {
+static int compare_lines(const void *a, const void *b) {
         struct slice left = buf_slice(a), right = buf_slice(b);
         size_t length = left.length < right.length ? left.length : right.length;
         int order = memcmp(left.data, right.data, length);
@@ -123,7 +122,7 @@ static void content_fill(struct content *content, const struct state *state, str
         add_replies(content, state, now);
         add_executions(content, state);
         add_notifications(content, state);
-        qsort(content->records, content->n, sizeof(*content->records), compare_records);
+        qsort(content->lines, content->n, sizeof(*content->lines), compare_lines);
 }
 
 static void expect_equal(const struct state *a, const struct state *b, struct now now) {
@@ -133,8 +132,8 @@ static void expect_equal(const struct state *a, const struct state *b, struct no
         content_fill(&right, b, now);
         cr_assert_eq(left.n, right.n);
         for (size_t i = 0; i < left.n; i++)
-                cr_assert_eq(compare_records(&left.records[i], &right.records[i]), 0, "\"%s\", \"%s\"",
-                             buf_text(&left.records[i]), buf_text(&right.records[i]));
+                cr_assert_eq(compare_lines(&left.lines[i], &right.lines[i]), 0, "\"%s\", \"%s\"",
+                             buf_text(&left.lines[i]), buf_text(&right.lines[i]));
 }
 
 /* 2. Histories */

@@ -33,14 +33,14 @@ static void stop(void) {
 /* Start with what is stored. */
 static void start(void) {
         static const struct engine_config config = { .limits = TEST_LIMITS };
-        const struct change entry = { .type = CHANGE_ENTRY,
-                                      .entry = { .key = S("k"),
-                                                 .value = S("v"),
-                                                 .version = { 1000, 0 },
-                                                 .expires_at_ms = stored_expires_at_ms } };
+        const struct row entry = { .type = ROW_ENTRY,
+                                   .entry = { .key = S("k"),
+                                              .value = S("v"),
+                                              .version = { 1000, 0 },
+                                              .expires_at_ms = stored_expires_at_ms } };
         const struct change_set change_set = { .header = stored_header,
-                                               .changes = &entry,
-                                               .n_changes = stored_header.n_commits > 0 };
+                                               .rows = &entry,
+                                               .n_rows = stored_header.n_commits > 0 };
 
         cr_assert_eq(state_new(&state, &config, &stored_header, now), 0);
         cr_assert_eq(state_apply(state, &change_set, now), 0);
@@ -51,8 +51,8 @@ static void commit(struct effects *effects) {
 
         cr_assert_eq(state_prepare(state, effects, now, &change_set), 0);
         stored_header = change_set.header;
-        if (change_set.n_changes > 0 && change_set.changes[0].type == CHANGE_ENTRY)
-                stored_expires_at_ms = change_set.changes[0].entry.expires_at_ms;
+        if (change_set.n_rows > 0 && change_set.rows[0].type == ROW_ENTRY)
+                stored_expires_at_ms = change_set.rows[0].entry.expires_at_ms;
         state_commit(state, &change_set);
         effects_reset(effects);
 }

@@ -43,7 +43,7 @@ void damage_init(struct damage *damage);
 /* Print how many copies were refused and how many were sound. */
 void damage_deinit(struct damage *damage);
 
-/* Add changes of more than a page; i selects their kind. */
+/* Add rows of more than a page; i selects their kind. */
 void damage_make_changes(struct disk *disk, int i);
 
 /* Commit rows that later commits do not change. */
@@ -63,5 +63,5 @@ void damage_place_all(struct damage *damage);
  */
 bool damage_examine(struct damage *damage, const char *what, size_t where);
 
-/* As damage_examine(). Then commits further changes to a sound copy and closes it. */
+/* As damage_examine(). Then commits further rows to a sound copy and closes it. */
 bool damage_try(struct damage *damage, const char *what, size_t where);

@@ -28,58 +28,57 @@ static void take_header(struct disk *disk, const struct change_set *change_set) 
                 return;
         }
 
-        cr_assert_eq(change_set->n_changes, 0);
+        cr_assert_eq(change_set->n_rows, 0);
         disk->header = change_set->header;
         disk->timescale = timescale_resume(disk->header.reading_ms, disk->header.shift_ms, disk->now);
 }
 
-static void take_entry(struct disk *disk, const struct entry_change *change) {
-        struct setting setting = { .key = change->key, .value = change->value };
+static void take_entry(struct disk *disk, const struct entry_row *row) {
+        struct setting setting = { .key = row->key, .value = row->value };
 
-        if (change->expires_at_ms != EXPIRES_NEVER)
-                setting.deadline_ns = timescale_to_deadline(disk->timescale, change->expires_at_ms);
-        if (change->has_fence)
-                setting.fence = change->fence;
-        content_put_entry(&disk->loaded, &setting, change->version);
+        if (row->expires_at_ms != EXPIRES_NEVER)
+                setting.deadline_ns = timescale_to_deadline(disk->timescale, row->expires_at_ms);
+        if (row->has_fence)
+                setting.fence = row->fence;
+        content_put_entry(&disk->loaded, &setting, row->version);
 }
 
-static void take_registration(struct disk *disk, const struct registration_change *change) {
-        content_put_registration(&disk->loaded, change->client, change->key, &change->user,
-                                 change->connection);
+static void take_registration(struct disk *disk, const struct registration_row *row) {
+        content_put_registration(&disk->loaded, row->client, row->key, &row->user, row->connection);
 }
 
-static void take_reply(struct disk *disk, const struct reply_change *change) {
-        cr_assert_gt(change->number, disk->last_reply, "not in ascending order");
-        disk->last_reply = change->number;
-        content_put_reply(&disk->loaded, change->number, &change->digest, change->result,
-                          timescale_to_deadline(disk->timescale, change->forget_at_ms));
+static void take_reply(struct disk *disk, const struct reply_row *row) {
+        cr_assert_gt(row->number, disk->last_reply, "not in ascending order");
+        disk->last_reply = row->number;
+        content_put_reply(&disk->loaded, row->number, &row->digest, row->result,
+                          timescale_to_deadline(disk->timescale, row->forget_at_ms));
 }
 
-static void take_notification(struct disk *disk, const struct pending_notification *change) {
-        cr_assert_gt(change->sequence, disk->last_notification, "not in ascending order");
-        disk->last_notification = change->sequence;
-        content_put_notification(&disk->loaded, change);
+static void take_notification(struct disk *disk, const struct pending_notification *row) {
+        cr_assert_gt(row->sequence, disk->last_notification, "not in ascending order");
+        disk->last_notification = row->sequence;
+        content_put_notification(&disk->loaded, row);
 }
 
-static void take_change(struct disk *disk, const struct change *change) {
-        cr_assert_not(change->is_removed);
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                take_entry(disk, &change->entry);
+static void take_change(struct disk *disk, const struct row *row) {
+        cr_assert_not(row->is_removed);
+        switch (row->type) {
+        case ROW_ENTRY:
+                take_entry(disk, &row->entry);
                 break;
-        case CHANGE_REGISTRATION:
-                take_registration(disk, &change->registration);
+        case ROW_REGISTRATION:
+                take_registration(disk, &row->registration);
                 break;
-        case CHANGE_REPLY:
-                take_reply(disk, &change->reply);
+        case ROW_REPLY:
+                take_reply(disk, &row->reply);
                 break;
-        case CHANGE_EXECUTION:
-                content_put_execution(&disk->loaded, &change->execution);
+        case ROW_EXECUTION:
+                content_put_execution(&disk->loaded, &row->execution);
                 break;
-        case CHANGE_NOTIFICATION:
-                take_notification(disk, &change->notification);
+        case ROW_NOTIFICATION:
+                take_notification(disk, &row->notification);
                 break;
-        case N_CHANGE_TYPES:
+        case N_ROW_TYPES:
                 cr_assert_fail();
         }
 }
@@ -90,9 +89,9 @@ static int take(void *userdata, const struct change_set *change_set) {
 
         take_header(disk, change_set);
         cr_assert_eq(change_set->forgotten_up_to + change_set->acknowledged, 0);
-        for (size_t i = 0; i < change_set->n_changes; i++)
-                take_change(disk, &change_set->changes[i]);
-        cr_assert_eq(disk->loaded.n_lines - n_before, change_set->n_changes, "a row is stored twice");
+        for (size_t i = 0; i < change_set->n_rows; i++)
+                take_change(disk, &change_set->rows[i]);
+        cr_assert_eq(disk->loaded.n_lines - n_before, change_set->n_rows, "a row is stored twice");
         return 0;
 }
 
@@ -227,7 +226,7 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
 static void reset_changes(struct disk *disk) {
         while (disk->n_copies > 0)
                 free(disk->copies[--disk->n_copies]);
-        disk->n_changes = disk->n_notifications = 0;
+        disk->n_rows = disk->n_notifications = 0;
         disk->delivered = 0;
 }
 
@@ -284,60 +283,59 @@ static struct slice copy(struct disk *disk, struct slice bytes) {
         return (struct slice){ copied, bytes.length };
 }
 
-/* Return the last change of this type, or NULL. */
-static const struct change *last_change(const struct disk *disk, enum change_type type) {
-        size_t n = disk->n_changes;
+/* Return the last row of this type, or NULL. */
+static const struct row *last_change(const struct disk *disk, enum row_type type) {
+        size_t n = disk->n_rows;
 
         while (n > 0)
-                if (disk->changes[--n].type == type)
-                        return &disk->changes[n];
+                if (disk->rows[--n].type == type)
+                        return &disk->rows[n];
         return NULL;
 }
 
-static bool have_same_names(const struct change *a, const struct change *b) {
-        return a->type == CHANGE_ENTRY ? slice_equal(a->entry.key, b->entry.key)
-                                       : slice_equal(a->registration.client, b->registration.client) &&
-                                                 slice_equal(a->registration.key, b->registration.key);
+static bool have_same_names(const struct row *a, const struct row *b) {
+        return a->type == ROW_ENTRY ? slice_equal(a->entry.key, b->entry.key)
+                                    : slice_equal(a->registration.client, b->registration.client) &&
+                                              slice_equal(a->registration.key, b->registration.key);
 }
 
-/* Return the change as it was added. */
-static struct change *add_change(struct disk *disk, struct change change) {
-        cr_assert_lt(disk->n_changes, DISK_CHANGES_MAX);
-        disk->changes[disk->n_changes] = change;
-        return &disk->changes[disk->n_changes++];
+/* Return the row as it was added. */
+static struct row *add_row(struct disk *disk, struct row row) {
+        cr_assert_lt(disk->n_rows, DISK_ROWS_MAX);
+        disk->rows[disk->n_rows] = row;
+        return &disk->rows[disk->n_rows++];
 }
 
 /* Of an entry or a registration. */
-static void add_named(struct disk *disk, struct change change) {
-        for (size_t i = 0; i < disk->n_changes; i++)
-                cr_assert_not(disk->changes[i].type == change.type &&
-                                      have_same_names(&disk->changes[i], &change),
-                              "two changes of a key or a registration");
-        if (change.type == CHANGE_ENTRY) {
-                change.entry.key = copy(disk, change.entry.key);
-                change.entry.value = copy(disk, change.entry.value);
-                change.entry.fence.node = copy(disk, change.entry.fence.node);
+static void add_named(struct disk *disk, struct row row) {
+        for (size_t i = 0; i < disk->n_rows; i++)
+                cr_assert_not(disk->rows[i].type == row.type && have_same_names(&disk->rows[i], &row),
+                              "two rows of a key or a registration");
+        if (row.type == ROW_ENTRY) {
+                row.entry.key = copy(disk, row.entry.key);
+                row.entry.value = copy(disk, row.entry.value);
+                row.entry.fence.node = copy(disk, row.entry.fence.node);
         } else {
-                change.registration.client = copy(disk, change.registration.client);
-                change.registration.key = copy(disk, change.registration.key);
-                change.registration.user = copy(disk, change.registration.user);
+                row.registration.client = copy(disk, row.registration.client);
+                row.registration.key = copy(disk, row.registration.key);
+                row.registration.user = copy(disk, row.registration.user);
         }
-        add_change(disk, change);
+        add_row(disk, row);
 }
 
 void disk_set_as(struct disk *disk, struct setting setting) {
-        struct change change = { .type = CHANGE_ENTRY,
-                                 .entry = { .key = setting.key,
-                                            .value = setting.value,
-                                            .expires_at_ms = EXPIRES_NEVER,
-                                            .has_fence = setting.fence.node.data,
-                                            .fence = setting.fence } };
+        struct row row = { .type = ROW_ENTRY,
+                           .entry = { .key = setting.key,
+                                      .value = setting.value,
+                                      .expires_at_ms = EXPIRES_NEVER,
+                                      .has_fence = setting.fence.node.data,
+                                      .fence = setting.fence } };
 
         disk->clock.counter++;
-        change.entry.version = disk->clock;
+        row.entry.version = disk->clock;
         if (setting.deadline_ns)
-                change.entry.expires_at_ms = timescale_from_deadline(disk->timescale, setting.deadline_ns);
-        add_named(disk, change);
+                row.entry.expires_at_ms = timescale_from_deadline(disk->timescale, setting.deadline_ns);
+        add_named(disk, row);
 
         if (!setting.fence.node.data)
                 setting.fence = (struct hlc){ 0 };
@@ -353,36 +351,35 @@ void disk_put(struct disk *disk, const char *key, const char *value) {
 }
 
 void disk_remove(struct disk *disk, struct slice key) {
-        add_named(disk,
-                  (struct change){ .type = CHANGE_ENTRY, .is_removed = true, .entry = { .key = key } });
+        add_named(disk, (struct row){ .type = ROW_ENTRY, .is_removed = true, .entry = { .key = key } });
         content_remove_entry(&disk->expected, key);
 }
 
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
         struct slice user = connection ? client : (struct slice){ 0 };
 
-        add_named(disk, (struct change){ .type = CHANGE_REGISTRATION,
-                                         .registration = { .client = client,
-                                                           .key = key,
-                                                           .connection = connection,
-                                                           .user = user } });
+        add_named(disk, (struct row){ .type = ROW_REGISTRATION,
+                                      .registration = { .client = client,
+                                                        .key = key,
+                                                        .connection = connection,
+                                                        .user = user } });
         content_put_registration(&disk->expected, client, key, &user, connection);
 }
 
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
-        add_named(disk, (struct change){ .type = CHANGE_REGISTRATION,
-                                         .is_removed = true,
-                                         .registration = { .client = client, .key = key } });
+        add_named(disk, (struct row){ .type = ROW_REGISTRATION,
+                                      .is_removed = true,
+                                      .registration = { .client = client, .key = key } });
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns) {
-        const struct change *last = last_change(disk, CHANGE_REPLY);
-        struct reply_change *reply = &add_change(disk, (struct change){ .type = CHANGE_REPLY })->reply;
+        const struct row *last = last_change(disk, ROW_REPLY);
+        struct reply_row *reply = &add_row(disk, (struct row){ .type = ROW_REPLY })->reply;
 
         cr_assert(!last || last->is_removed || last->reply.number < number, "not in ascending order");
-        *reply = (struct reply_change){
+        *reply = (struct reply_row){
                 .number = number,
                 .result = { .version = version, .outcome = outcome, .has_version = version.wall_ms != 0 },
                 .forget_at_ms = timescale_from_deadline(disk->timescale, deadline_ns),
@@ -393,18 +390,17 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
 }
 
 void disk_execute(struct disk *disk, uint64_t number, struct version version) {
-        const struct change change = { .type = CHANGE_EXECUTION,
-                                       .execution = { .number = number,
-                                                      .result = { .version = version,
-                                                                  .outcome = OUTCOME_DELETED,
-                                                                  .has_version = version.wall_ms != 0 } } };
+        const struct row row = { .type = ROW_EXECUTION,
+                                 .execution = { .number = number,
+                                                .result = { .version = version,
+                                                            .outcome = OUTCOME_DELETED,
+                                                            .has_version = version.wall_ms != 0 } } };
 
-        content_put_execution(&disk->expected, &add_change(disk, change)->execution);
+        content_put_execution(&disk->expected, &add_row(disk, row)->execution);
 }
 
 void disk_forget_reply(struct disk *disk, uint64_t number) {
-        add_change(disk, (struct change){
-                                 .type = CHANGE_REPLY, .is_removed = true, .reply = { .number = number } });
+        add_row(disk, (struct row){ .type = ROW_REPLY, .is_removed = true, .reply = { .number = number } });
         content_remove_replies(&disk->expected, number, number);
 }
 
@@ -418,18 +414,18 @@ void disk_notify_as(struct disk *disk, struct pending_notification notification)
         notification.key = copy(disk, notification.key);
         notification.value = copy(disk, notification.value);
         notification.recipients = copy(disk, notification.recipients);
-        add_change(disk, (struct change){ .type = CHANGE_NOTIFICATION, .notification = notification });
+        add_row(disk, (struct row){ .type = ROW_NOTIFICATION, .notification = notification });
         content_put_notification(&disk->expected, &notification);
 }
 
 void disk_notify(struct disk *disk, struct slice recipients) {
-        const struct change *change = last_change(disk, CHANGE_ENTRY);
+        const struct row *row = last_change(disk, ROW_ENTRY);
 
-        cr_assert_not_null(change);
+        cr_assert_not_null(row);
         disk_notify_as(disk, (struct pending_notification){
-                                     .version = change->is_removed ? disk->clock : change->entry.version,
-                                     .key = change->entry.key,
-                                     .value = change->entry.value,
+                                     .version = row->is_removed ? disk->clock : row->entry.version,
+                                     .key = row->entry.key,
+                                     .value = row->entry.value,
                                      .recipients = recipients,
                              });
 }
@@ -453,8 +449,8 @@ static struct state_header next_header(const struct disk *disk) {
 int disk_commit(struct disk *disk) {
         struct change_set change_set = {
                 .header = next_header(disk),
-                .changes = disk->changes,
-                .n_changes = disk->n_changes,
+                .rows = disk->rows,
+                .n_rows = disk->n_rows,
                 .forgotten_up_to = disk->forgotten_up_to,
                 .acknowledged = disk->delivered,
         };

@@ -9,15 +9,15 @@
 
 /*
  * A storage in a temporary directory, and a model of its expected content. disk_set() and similar
- * functions add a change to the change set. The model takes over the change set when disk_commit()
+ * functions add a row to the change set. The model takes over the change set when disk_commit()
  * succeeds. Contents are compared as text, one line for each row. Deadlines are monotonic; they are
  * stored by the timescale of struct disk, as struct state does it.
  */
 
 #define S SLICE_LITERAL
 
-#define DISK_WALL_MS     INT64_C(1696374425000)
-#define DISK_CHANGES_MAX 2000
+#define DISK_WALL_MS  INT64_C(1696374425000)
+#define DISK_ROWS_MAX 2000
 
 struct disk {
         char directory[64];
@@ -31,8 +31,8 @@ struct disk {
 
         /* The change set. The bytes of its slices are copies. */
         struct version clock;
-        struct change changes[DISK_CHANGES_MAX];
-        size_t n_changes, n_notifications;
+        struct row rows[DISK_ROWS_MAX];
+        size_t n_rows, n_notifications;
         uint64_t delivered, forgotten_up_to;
         void **copies;
         size_t n_copies, copies_capacity;
@@ -82,7 +82,7 @@ void disk_copy(struct disk *disk, struct disk *copy);
 void disk_init_like(struct disk *disk, const struct disk *original);
 
 /*
- * Add a change to the change set, which may have one of each key and one of each registration. Each
+ * Add a row to the change set, which may have one of each key and one of each registration. Each
  * entry gets the next version.
  */
 void disk_set_as(struct disk *disk, struct setting setting);

@@ -17,16 +17,16 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "storage/etcd/etcd.h"
-#include "storage/etcd/rows.h"
+#include "storage/etcd/keys.h"
 #include "support/etcd_process.h"
 #include "support/tcp_proxy.h"
 #include "unit/storage/content.h"
 #include "unit/support/capture.h"
 
-#define S           SLICE_LITERAL
-#define PREFIX      "/statestore/test/"
-#define CHANGES_MAX 600
-#define VERSION(n)  ((struct version){ 1000, n })
+#define S          SLICE_LITERAL
+#define PREFIX     "/statestore/test/"
+#define ROWS_MAX   600
+#define VERSION(n) ((struct version){ 1000, n })
 
 static struct etcd_process process;
 static struct tcp_proxy proxy;
@@ -36,8 +36,8 @@ static const char *endpoint;
 struct member {
         struct storage *storage;
         struct state_header header; /* of the last commit */
-        struct change changes[CHANGES_MAX];
-        size_t n_changes;
+        struct row rows[ROWS_MAX];
+        size_t n_rows;
         uint64_t acknowledged, forgotten_up_to;
         bool forgets_executions;
         struct content expected, loaded;
@@ -127,15 +127,15 @@ static void apply_to_content(struct content *content, const struct change_set *c
                 content_remove_executions(content);
         content_remove_replies(content, 0, change_set->forgotten_up_to);
         content_remove_notifications(content, change_set->acknowledged);
-        for (size_t i = 0; i < change_set->n_changes; i++) {
-                const struct change *change = &change_set->changes[i];
-                const struct entry_change *entry = &change->entry;
-                const struct registration_change *registration = &change->registration;
+        for (size_t i = 0; i < change_set->n_rows; i++) {
+                const struct row *row = &change_set->rows[i];
+                const struct entry_row *entry = &row->entry;
+                const struct registration_row *registration = &row->registration;
                 struct setting setting = { .key = entry->key, .value = entry->value };
 
-                switch (change->type) {
-                case CHANGE_ENTRY:
-                        if (change->is_removed) {
+                switch (row->type) {
+                case ROW_ENTRY:
+                        if (row->is_removed) {
                                 content_remove_entry(content, entry->key);
                                 break;
                         }
@@ -144,22 +144,22 @@ static void apply_to_content(struct content *content, const struct change_set *c
                                 setting.fence = entry->fence;
                         content_put_entry(content, &setting, entry->version);
                         break;
-                case CHANGE_REGISTRATION:
+                case ROW_REGISTRATION:
                         content_put_registration(content, registration->client, registration->key,
-                                                 change->is_removed ? NULL : &registration->user,
+                                                 row->is_removed ? NULL : &registration->user,
                                                  registration->connection);
                         break;
-                case CHANGE_REPLY:
-                        content_put_reply(content, change->reply.number, &change->reply.digest,
-                                          change->reply.result, change->reply.forget_at_ms);
+                case ROW_REPLY:
+                        content_put_reply(content, row->reply.number, &row->reply.digest, row->reply.result,
+                                          row->reply.forget_at_ms);
                         break;
-                case CHANGE_EXECUTION:
-                        content_put_execution(content, &change->execution);
+                case ROW_EXECUTION:
+                        content_put_execution(content, &row->execution);
                         break;
-                case CHANGE_NOTIFICATION:
-                        content_put_notification(content, &change->notification);
+                case ROW_NOTIFICATION:
+                        content_put_notification(content, &row->notification);
                         break;
-                case N_CHANGE_TYPES:
+                case N_ROW_TYPES:
                         break;
                 }
         }
@@ -213,30 +213,30 @@ static void check(struct member *one) {
 
 /* 3. Changes */
 
-static struct change *add_change(struct member *one, enum change_type type) {
-        cr_assert_lt(one->n_changes, CHANGES_MAX);
-        one->changes[one->n_changes] = (struct change){ .type = type };
-        return &one->changes[one->n_changes++];
+static struct row *add_row(struct member *one, enum row_type type) {
+        cr_assert_lt(one->n_rows, ROWS_MAX);
+        one->rows[one->n_rows] = (struct row){ .type = type };
+        return &one->rows[one->n_rows++];
 }
 
 static void set(struct member *one, struct slice key, struct slice value) {
-        add_change(one, CHANGE_ENTRY)->entry =
-                (struct entry_change){ key, value, VERSION(1), EXPIRES_NEVER, false, { 0 } };
+        add_row(one, ROW_ENTRY)->entry =
+                (struct entry_row){ key, value, VERSION(1), EXPIRES_NEVER, false, { 0 } };
 }
 
 static void reply(struct member *one, uint64_t number) {
-        add_change(one, CHANGE_REPLY)->reply = (struct reply_change){
-                .number = number, .result = { .outcome = OUTCOME_DELETED }, .forget_at_ms = 5000
-        };
+        add_row(one, ROW_REPLY)->reply = (struct reply_row){ .number = number,
+                                                             .result = { .outcome = OUTCOME_DELETED },
+                                                             .forget_at_ms = 5000 };
 }
 
 static void execute(struct member *one, uint64_t number) {
-        add_change(one, CHANGE_EXECUTION)->execution =
+        add_row(one, ROW_EXECUTION)->execution =
                 (struct executed_request){ .number = number, .result = { .outcome = OUTCOME_DELETED } };
 }
 
 static void notify(struct member *one, struct slice key) {
-        add_change(one, CHANGE_NOTIFICATION)->notification =
+        add_row(one, ROW_NOTIFICATION)->notification =
                 (struct pending_notification){ .sequence = ++one->header.notification_sequence,
                                                .version = VERSION(1),
                                                .key = key,
@@ -250,8 +250,8 @@ static int commit(struct member *one) {
         one->header.n_commits++;
         one->header.clock = VERSION(9);
         change_set = (struct change_set){ .header = one->header,
-                                          .changes = one->changes,
-                                          .n_changes = one->n_changes,
+                                          .rows = one->rows,
+                                          .n_rows = one->n_rows,
                                           .forgets_executions = one->forgets_executions,
                                           .acknowledged = one->acknowledged,
                                           .forgotten_up_to = one->forgotten_up_to };
@@ -260,7 +260,7 @@ static int commit(struct member *one) {
                 apply_to_content(&one->expected, &change_set);
         else
                 one->header.n_commits--;
-        one->n_changes = 0;
+        one->n_rows = 0;
         return r;
 }
 
@@ -283,18 +283,17 @@ Test(etcd_storage, new_storage_is_empty_with_stable_secrets) {
 }
 
 Test(etcd_storage, loads_all_kinds_of_changes) {
-        struct change *change;
+        struct row *row;
 
         open_and_lead(&member, "a");
         set(&member, S("key"), S("value"));
         set(&member, S("a\0\xFF"), S(""));
-        change = add_change(&member, CHANGE_ENTRY);
-        change->entry =
-                (struct entry_change){ S("all"), S("\0"), VERSION(2), 1234, true, { 5, 6, S("node") } };
-        change = add_change(&member, CHANGE_REGISTRATION);
-        change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
-        change = add_change(&member, CHANGE_REGISTRATION);
-        change->registration = (struct registration_change){ S("clientk"), S("ey"), 0, S("") };
+        row = add_row(&member, ROW_ENTRY);
+        row->entry = (struct entry_row){ S("all"), S("\0"), VERSION(2), 1234, true, { 5, 6, S("node") } };
+        row = add_row(&member, ROW_REGISTRATION);
+        row->registration = (struct registration_row){ S("client"), S("key"), 3, S("user") };
+        row = add_row(&member, ROW_REGISTRATION);
+        row->registration = (struct registration_row){ S("clientk"), S("ey"), 0, S("") };
         reply(&member, 1);
         reply(&member, 3);
         execute(&member, 256);
@@ -308,7 +307,7 @@ Test(etcd_storage, loads_all_kinds_of_changes) {
 }
 
 Test(etcd_storage, replaces_and_removes) {
-        struct change *change;
+        struct row *row;
 
         open_and_lead(&member, "a");
         for (uint64_t i = 1; i <= 3; i++) {
@@ -322,16 +321,16 @@ Test(etcd_storage, replaces_and_removes) {
                 notify(&member, S("b"));
                 COMMIT(&member);
         }
-        change = add_change(&member, CHANGE_REGISTRATION);
-        change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
+        row = add_row(&member, ROW_REGISTRATION);
+        row->registration = (struct registration_row){ S("client"), S("key"), 3, S("user") };
         COMMIT(&member);
 
-        change = add_change(&member, CHANGE_ENTRY);
-        change->entry.key = S("2");
-        change->is_removed = true;
-        change = add_change(&member, CHANGE_REGISTRATION);
-        change->registration = (struct registration_change){ .client = S("client"), .key = S("key") };
-        change->is_removed = true;
+        row = add_row(&member, ROW_ENTRY);
+        row->entry.key = S("2");
+        row->is_removed = true;
+        row = add_row(&member, ROW_REGISTRATION);
+        row->registration = (struct registration_row){ .client = S("client"), .key = S("key") };
+        row->is_removed = true;
         member.acknowledged = 3; /* in the middle of a row */
         member.forgotten_up_to = 5;
         COMMIT(&member);
@@ -772,22 +771,22 @@ Test(etcd_storage, limits_leave_room_for_a_step) {
 
         open_and_lead(&member, "a");
         limits = storage_limits(member.storage);
-        for (size_t i = 0; i < limits.n_changes + ENGINE_STEP_ROWS_MAX; i++) {
+        for (size_t i = 0; i < limits.n_rows + ENGINE_STEP_CHANGES_MAX; i++) {
                 snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
                 set(&member, slice_from_string(keys[i]), S(""));
         }
-        member.changes[0].entry.value = (struct slice){ value, limits.n_bytes };
-        member.changes[1].entry.value = (struct slice){ value, limits.entry_bytes };
-        for (uint32_t i = 0; i < N_EXECUTION_ROWS; i++)
-                execute(&member, EXECUTION_ROW_PLACES * i + 1);
+        member.rows[0].entry.value = (struct slice){ value, limits.n_bytes };
+        member.rows[1].entry.value = (struct slice){ value, limits.entry_bytes };
+        for (uint32_t i = 0; i < N_EXECUTION_KEYS; i++)
+                execute(&member, EXECUTION_KEY_PLACES * i + 1);
         reply(&member, 1);
         notify(&member, S("key"));
-        last = &member.changes[member.n_changes - 1].notification;
+        last = &member.rows[member.n_rows - 1].notification;
         last->value = (struct slice){ value, limits.entry_bytes };
         last->recipients = (struct slice){ value, RECIPIENTS_BYTES_MAX };
         notify(&member, (struct slice){ value, ENGINE_STEP_BYTES_MAX }); /* of expired keys */
         notify(&member, (struct slice){ value, UINT16_MAX });
-        member.changes[member.n_changes - 1].notification.recipients =
+        member.rows[member.n_rows - 1].notification.recipients =
                 (struct slice){ value, RECIPIENTS_BYTES_MAX };
         member.forgotten_up_to = 0;
         COMMIT(&member);
@@ -823,8 +822,8 @@ Test(etcd_storage, rows_of_another_winner_are_not_refused) {
         cr_expect_eq(other.reading.election.header.member, 'a');
 }
 
-/* Change the last byte of the last record in the row of the change. */
-static void damage(struct member *one, const struct change *change) {
+/* Change the last byte of the last row in the value that has this row. */
+static void damage(struct member *one, const struct row *row) {
         CLEANUP(buf_deinit) struct buf key = { 0 }, value = { 0 };
         struct etcd_config config = config_of("a").etcd;
         Etcd__RangeRequest range = ETCD__RANGE_REQUEST__INIT;
@@ -832,16 +831,16 @@ static void damage(struct member *one, const struct change *change) {
         Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[] = { &operation };
         Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
         const ProtobufCMessage *response;
-        const Etcd__KeyValue *row;
+        const Etcd__KeyValue *stored;
         struct etcd_client *client;
 
         cr_assert_eq(etcd_client_new(&client, &config), 0);
-        etcd_key_append(&key, PREFIX, &one->header.row_hash_key, change);
+        etcd_key_append(&key, PREFIX, &one->header.row_hash_key, row);
         range.key = put.key = etcd_bytes(buf_slice(&key));
         cr_assert_eq(etcd_call(client, ETCD_RANGE, &range.base, &response), 0);
         cr_assert_eq(((const Etcd__RangeResponse *)response)->n_kvs, 1);
-        row = ((const Etcd__RangeResponse *)response)->kvs[0];
-        buf_append_slice(&value, etcd_slice(row->value));
+        stored = ((const Etcd__RangeResponse *)response)->kvs[0];
+        buf_append_slice(&value, etcd_slice(stored->value));
         value.data[value.length - 9] ^= 1; /* before the checksum */
 
         put.value = etcd_bytes(buf_slice(&value));
@@ -854,20 +853,20 @@ static void damage(struct member *one, const struct change *change) {
 }
 
 Test(etcd_storage, damaged_values_are_found) {
-        for (size_t i = 0; i < N_CHANGE_TYPES; i++) {
-                struct change *change;
+        for (size_t i = 0; i < N_ROW_TYPES; i++) {
+                struct row *row;
 
                 open_and_lead(&member, "a");
                 set(&member, S("key"), S("value"));
-                change = add_change(&member, CHANGE_REGISTRATION);
-                change->registration = (struct registration_change){ S("client"), S("key"), 3, S("user") };
+                row = add_row(&member, ROW_REGISTRATION);
+                row->registration = (struct registration_row){ S("client"), S("key"), 3, S("user") };
                 reply(&member, 1);
                 execute(&member, 257);
                 notify(&member, S("key"));
                 COMMIT(&member);
                 check(&member);
 
-                damage(&member, &member.changes[i]);
+                damage(&member, &member.rows[i]);
                 cr_expect_eq(lead(&other), -EBADMSG, "%zu", i);
                 stop_member(&member);
                 etcd_process_control(&process, "del --prefix " PREFIX);

@@ -73,60 +73,60 @@ static int load_script(struct state **ret_state, struct script script, struct sl
                 .clock = { 1000, 3 }, .notification_sequence = 7, .reading_ms = READING_MS,                 \
         }
 
-static const struct change entries[] = {
-        { .type = CHANGE_ENTRY,
+static const struct row entries[] = {
+        { .type = ROW_ENTRY,
           .entry = { .key = { (const uint8_t *)"k", 1 },
                      .value = { (const uint8_t *)"v", 1 },
                      .version = { 900, 1 },
                      .expires_at_ms = READING_MS + 10,
                      .has_fence = true,
                      .fence = { 50, 0, { (const uint8_t *)"m", 1 } } } },
-        { .type = CHANGE_ENTRY,
+        { .type = ROW_ENTRY,
           .entry = { .key = { (const uint8_t *)"l", 1 },
                      .value = { (const uint8_t *)"w", 1 },
                      .version = { 901, 1 },
                      .expires_at_ms = EXPIRES_NEVER } },
 };
 
-static const struct change registration = { .type = CHANGE_REGISTRATION,
-                                            .registration = { .client = { (const uint8_t *)"c", 1 },
-                                                              .key = { (const uint8_t *)"k", 1 },
-                                                              .connection = 7,
-                                                              .user = { (const uint8_t *)"u", 1 } } };
+static const struct row registration = { .type = ROW_REGISTRATION,
+                                         .registration = { .client = { (const uint8_t *)"c", 1 },
+                                                           .key = { (const uint8_t *)"k", 1 },
+                                                           .connection = 7,
+                                                           .user = { (const uint8_t *)"u", 1 } } };
 
-static const struct change replies[] = {
-        { .type = CHANGE_REPLY,
+static const struct row replies[] = {
+        { .type = ROW_REPLY,
           .reply = { .number = 4,
                      .digest = { { 4 } },
                      .result = { .outcome = 1 },
                      .forget_at_ms = READING_MS + 20 } },
-        { .type = CHANGE_REPLY,
+        { .type = ROW_REPLY,
           .reply = { .number = 6,
                      .digest = { { 6 } },
                      .result = { .outcome = 2 },
                      .forget_at_ms = READING_MS + 30 } },
 };
 
-static const struct change notifications[] = {
-        { .type = CHANGE_NOTIFICATION,
+static const struct row notifications[] = {
+        { .type = ROW_NOTIFICATION,
           .notification = { .sequence = 6,
                             .version = { 950, 2 },
                             .key = { (const uint8_t *)"k", 1 },
                             .value = { (const uint8_t *)"v", 1 },
                             .recipients = { (const uint8_t *)"one, two", 8 } } },
-        { .type = CHANGE_NOTIFICATION,
+        { .type = ROW_NOTIFICATION,
           .notification = { .sequence = 7, .version = { 960, 2 }, .key = { (const uint8_t *)"k", 1 } } },
 };
 
 static const struct change_set everything[] = {
         { .header = HEADER },
-        { .header = HEADER, .changes = entries, .n_changes = 1 },
-        { .header = HEADER, .changes = entries + 1, .n_changes = 1 },
-        { .header = HEADER, .changes = &registration, .n_changes = 1 },
-        { .header = HEADER, .changes = replies, .n_changes = 1 },
-        { .header = HEADER, .changes = replies + 1, .n_changes = 1 },
-        { .header = HEADER, .changes = notifications, .n_changes = 1 },
-        { .header = HEADER, .changes = notifications + 1, .n_changes = 1 },
+        { .header = HEADER, .rows = entries, .n_rows = 1 },
+        { .header = HEADER, .rows = entries + 1, .n_rows = 1 },
+        { .header = HEADER, .rows = &registration, .n_rows = 1 },
+        { .header = HEADER, .rows = replies, .n_rows = 1 },
+        { .header = HEADER, .rows = replies + 1, .n_rows = 1 },
+        { .header = HEADER, .rows = notifications, .n_rows = 1 },
+        { .header = HEADER, .rows = notifications + 1, .n_rows = 1 },
 };
 
 Test(load_state, restores_everything_stored) {
@@ -156,7 +156,7 @@ Test(load_state, restores_everything_stored) {
         cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
         cr_expect(engine_registration_of_connection(engine, 7));
         for (size_t i = 0; i < N_ROWS(replies); i++) {
-                const struct reply_change *reply = &replies[i].reply;
+                const struct reply_row *reply = &replies[i].reply;
                 const struct remembered_reply *remembered = dedup_find(&engine->dedup, &reply->digest);
 
                 cr_assert_not_null(remembered);
@@ -185,25 +185,25 @@ Test(load_state, takes_the_header) {
 }
 
 /* Return whether the reply counts at this time after the start. */
-static bool is_remembered(const struct state *state, const struct change *change, int64_t after_ns) {
-        const struct remembered_reply *remembered = dedup_find(&state->engine->dedup, &change->reply.digest);
+static bool is_remembered(const struct state *state, const struct row *row, int64_t after_ns) {
+        const struct remembered_reply *remembered = dedup_find(&state->engine->dedup, &row->reply.digest);
 
         return remembered && !dedup_is_expired(remembered, now.mono_ns + after_ns);
 }
 
 /* The time of the first one has passed; the last one is later than any reply is remembered. */
 Test(load_state, replies_count_until_their_time) {
-        static const struct change timed[] = {
-                { .type = CHANGE_REPLY,
+        static const struct row timed[] = {
+                { .type = ROW_REPLY,
                   .reply = { .number = 1, .digest = { { 1 } }, .forget_at_ms = READING_MS - 1000 } },
-                { .type = CHANGE_REPLY,
+                { .type = ROW_REPLY,
                   .reply = { .number = 2, .digest = { { 2 } }, .forget_at_ms = READING_MS + 1 } },
-                { .type = CHANGE_REPLY,
+                { .type = ROW_REPLY,
                   .reply = { .number = 3, .digest = { { 3 } }, .forget_at_ms = INT64_MAX } },
         };
         static const struct change_set change_sets[] = {
                 { .header = HEADER },
-                { .header = HEADER, .changes = timed, .n_changes = N_ROWS(timed) },
+                { .header = HEADER, .rows = timed, .n_rows = N_ROWS(timed) },
         };
         CLEANUP(cleanup_state) struct state *state = NULL;
 
@@ -363,15 +363,15 @@ Test(load_state, another_order_is_refused) {
                 struct change_set change_sets[3] = { { .header = HEADER },
                                                      { .header = HEADER },
                                                      { .header = HEADER } };
-                struct change reply[2] = { replies[1], replies[1] };
-                struct change notification[2] = { notifications[0], notifications[0] };
+                struct row reply[2] = { replies[1], replies[1] };
+                struct row notification[2] = { notifications[0], notifications[0] };
 
                 for (size_t j = 0; j < 2; j++) {
                         reply[j].reply.number = orders[i].numbers[j];
                         reply[j].reply.digest.bytes[0] = (uint8_t)j;
                         notification[j].notification.sequence = orders[i].sequences[j];
-                        change_sets[1 + j].changes = orders[i].numbers[j] > 0 ? &reply[j] : &notification[j];
-                        change_sets[1 + j].n_changes = 1;
+                        change_sets[1 + j].rows = orders[i].numbers[j] > 0 ? &reply[j] : &notification[j];
+                        change_sets[1 + j].n_rows = 1;
                 }
                 cr_expect_eq(LOAD(&state, change_sets), orders[i].expected, ROW(orders, i));
         }
@@ -380,7 +380,7 @@ Test(load_state, another_order_is_refused) {
 Test(load_state, logs_progress) {
         static const struct change_set change_sets[] = {
                 { .header = HEADER },
-                { .header = HEADER, .changes = &registration, .n_changes = 1 },
+                { .header = HEADER, .rows = &registration, .n_rows = 1 },
         };
         CLEANUP(cleanup_state) struct state *state = NULL;
         CLEANUP(cleanup_free) char *text = NULL;

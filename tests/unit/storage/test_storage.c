@@ -226,13 +226,13 @@ Test(storage, removes_forgotten_replies) {
 
 /* So a commit after a long time without one is not slow. */
 Test(storage, removes_many_forgotten_replies_in_several_commits) {
-        static struct change replies[5000];
-        struct change_set change_set = { .changes = replies, .n_changes = N_ROWS(replies) };
+        static struct row replies[5000];
+        struct change_set change_set = { .rows = replies, .n_rows = N_ROWS(replies) };
         size_t n_commits = 0;
 
         for (uint64_t i = 0; i < N_ROWS(replies); i++)
-                replies[i] = (struct change){ .type = CHANGE_REPLY,
-                                              .reply = { .number = i + 1, .forget_at_ms = DISK_WALL_MS } };
+                replies[i] = (struct row){ .type = ROW_REPLY,
+                                           .reply = { .number = i + 1, .forget_at_ms = DISK_WALL_MS } };
         change_set.header = disk.header;
         cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
 
@@ -404,34 +404,31 @@ static const int64_t times_ms[] = { INT64_MIN, -1, 0, 1, INT64_MAX - 1, EXPIRES_
 static int expect_times(void *userdata, const struct change_set *change_set) {
         size_t *n_found = userdata;
 
-        for (size_t i = 0; i < change_set->n_changes; i++, ++*n_found) {
-                const struct change *change = &change_set->changes[i];
+        for (size_t i = 0; i < change_set->n_rows; i++, ++*n_found) {
+                const struct row *row = &change_set->rows[i];
 
-                if (change->type == CHANGE_ENTRY)
-                        cr_expect_eq(change->entry.expires_at_ms, times_ms[change->entry.key.data[0] - '0']);
+                if (row->type == ROW_ENTRY)
+                        cr_expect_eq(row->entry.expires_at_ms, times_ms[row->entry.key.data[0] - '0']);
                 else
-                        cr_expect_eq(change->reply.forget_at_ms, times_ms[change->reply.number - 1]);
+                        cr_expect_eq(row->reply.forget_at_ms, times_ms[row->reply.number - 1]);
         }
         return 0;
 }
 
 /* Also times that the timescale never gives. */
 Test(storage, stores_times_unchanged) {
-        struct change changes[2 * N_ROWS(times_ms)];
-        struct change_set change_set = { .header = disk.header,
-                                         .changes = changes,
-                                         .n_changes = N_ROWS(changes) };
+        struct row rows[2 * N_ROWS(times_ms)];
+        struct change_set change_set = { .header = disk.header, .rows = rows, .n_rows = N_ROWS(rows) };
         size_t n_found = 0;
         struct storage_sink sink = { .apply = expect_times, .userdata = &n_found };
 
         for (size_t i = 0; i < N_ROWS(times_ms); i++) {
-                changes[2 * i] = (struct change){ .type = CHANGE_ENTRY,
-                                                  .entry = { .key = { (const uint8_t *)"012345" + i, 1 },
-                                                             .value = S("v"),
-                                                             .expires_at_ms = times_ms[i] } };
-                changes[2 * i + 1] =
-                        (struct change){ .type = CHANGE_REPLY,
-                                         .reply = { .number = i + 1, .forget_at_ms = times_ms[i] } };
+                rows[2 * i] = (struct row){ .type = ROW_ENTRY,
+                                            .entry = { .key = { (const uint8_t *)"012345" + i, 1 },
+                                                       .value = S("v"),
+                                                       .expires_at_ms = times_ms[i] } };
+                rows[2 * i + 1] = (struct row){ .type = ROW_REPLY,
+                                                .reply = { .number = i + 1, .forget_at_ms = times_ms[i] } };
         }
         cr_assert_eq(storage_commit(disk.storage, &change_set), 0);
         disk_close(&disk);
@@ -581,7 +578,7 @@ Test(outcome_names, unknown_names_are_rejected) {
 Test(storage, waits_for_no_other_machine_and_limits_no_change_set) {
         cr_expect_not(storage_is_waiting(disk.storage));
         cr_expect_eq(storage_limits(disk.storage).entry_bytes, UINT64_MAX);
-        cr_expect_eq(storage_limits(disk.storage).n_changes, SIZE_MAX);
+        cr_expect_eq(storage_limits(disk.storage).n_rows, SIZE_MAX);
         cr_expect_eq(storage_limits(disk.storage).n_bytes, SIZE_MAX);
         cr_expect_null(storage_close(NULL));
 }

@@ -17,43 +17,43 @@ static void teardown(void) {
 
 TestSuite(storage_changed, .init = setup, .fini = teardown, .timeout = 3600);
 
-static const char *const changes[] = {
+static const char *const rows[] = {
         "UPDATE entries SET checksum = checksum + 1",
         "UPDATE entries SET number = number + 16",
         "UPDATE entries SET tag = tag + 1",
-        "UPDATE entries SET record = CAST(replace(CAST(record AS TEXT), 'sensors', 'another') AS BLOB)",
-        "UPDATE entries SET record = (SELECT record FROM entries ORDER BY number DESC LIMIT 1)",
+        "UPDATE entries SET content = CAST(replace(CAST(content AS TEXT), 'sensors', 'another') AS BLOB)",
+        "UPDATE entries SET content = (SELECT content FROM entries ORDER BY number DESC LIMIT 1)",
         "INSERT INTO entries VALUES (0, 0, 0, x'')",
         "UPDATE registrations SET checksum = checksum + 1",
         "UPDATE registrations SET number = number - 16",
         "UPDATE registrations SET tag = tag + 1",
-        "UPDATE registrations SET record = substr(record, 1, length(record) - 1)",
-        "UPDATE registrations SET record = record || x'00'",
-        "UPDATE registrations SET record = (SELECT record FROM replies LIMIT 1)",
+        "UPDATE registrations SET content = substr(content, 1, length(content) - 1)",
+        "UPDATE registrations SET content = content || x'00'",
+        "UPDATE registrations SET content = (SELECT content FROM replies LIMIT 1)",
         "UPDATE replies SET checksum = checksum + 1",
         "UPDATE replies SET number = number + 300",
         "UPDATE replies SET number = -number - 1",
         "UPDATE replies SET tag = 1",
-        "UPDATE replies SET record = x''",
+        "UPDATE replies SET content = x''",
         "UPDATE executions SET checksum = checksum + 1",
         "UPDATE executions SET number = number + 300",
-        "UPDATE executions SET record = (SELECT record FROM replies LIMIT 1)",
+        "UPDATE executions SET content = (SELECT content FROM replies LIMIT 1)",
         "UPDATE notifications SET checksum = checksum + 1",
         "UPDATE notifications SET number = number + 100",
         "UPDATE notifications SET number = -number",
-        ("UPDATE notifications SET record = (SELECT record FROM notifications ORDER BY number DESC)"
+        ("UPDATE notifications SET content = (SELECT content FROM notifications ORDER BY number DESC)"
          " WHERE number = (SELECT min(number) FROM notifications)"),
         "UPDATE header SET checksum = checksum + 1",
-        "UPDATE header SET record = substr(record, 1, length(record) - 1)",
+        "UPDATE header SET content = substr(content, 1, length(content) - 1)",
         "UPDATE header SET number = 2",
         "DELETE FROM header",
 };
 
 Test(storage_changed, changes_with_the_sqlite3_tool_are_detected) {
-        for (size_t i = 0; i < N_ROWS(changes); i++) {
+        for (size_t i = 0; i < N_ROWS(rows); i++) {
                 damage_place_all(&damage);
-                disk_sql(&damage.disk, changes[i]);
-                cr_expect_not(damage_examine(&damage, changes[i], i));
+                disk_sql(&damage.disk, rows[i]);
+                cr_expect_not(damage_examine(&damage, rows[i], i));
                 disk_close(&damage.disk);
         }
 }

@@ -37,13 +37,13 @@ Test(storage_damage, undamaged_files_are_accepted) {
 }
 
 /* Replace the original by a store that was closed, so that there is no log. */
-static void use_closed_store(void (*change)(struct disk *live)) {
+static void use_closed_store(void (*row)(struct disk *live)) {
         struct disk live;
 
         disk_init(&live);
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
-        change(&live);
+        row(&live);
         COMMIT(&live);
         disk_close(&live);
         free(damage.database.bytes);

@@ -32,7 +32,7 @@ static bool count(void *userdata, const struct fault_event *event) {
         return true;
 }
 
-/* Commit the changes with an empty page cache. Returns the number of pages read and written. */
+/* Commit the rows with an empty page cache. Returns the number of pages read and written. */
 static size_t n_pages_of_commit(void) {
         n_bytes = 0;
         fault_vfs_observe(count, NULL);
@@ -156,7 +156,7 @@ static void nothing(void) {
 static const struct {
         const char *name;
         void (*add)(void);
-} small_changes[] = {
+} small_rows[] = {
         { "nothing", nothing },
         { "insert a key", insert_key },
         { "overwrite a key", overwrite_key },
@@ -171,14 +171,14 @@ static const struct {
 };
 
 Test(storage_pages, small_row_costs_the_same_beside_large_rows) {
-        for (size_t i = 0; i < N_ROWS(small_changes); i++) {
+        for (size_t i = 0; i < N_ROWS(small_rows); i++) {
                 size_t n_pages;
 
                 reopen();
-                small_changes[i].add();
+                small_rows[i].add();
                 n_pages = n_pages_of_commit();
-                fprintf(stderr, "%s: %zu pages\n", small_changes[i].name, n_pages);
-                cr_expect_leq(n_pages, SMALL_PAGES, "%s: %zu pages", small_changes[i].name, n_pages);
+                fprintf(stderr, "%s: %zu pages\n", small_rows[i].name, n_pages);
+                cr_expect_leq(n_pages, SMALL_PAGES, "%s: %zu pages", small_rows[i].name, n_pages);
         }
 }
 

@@ -230,7 +230,7 @@ static void spoil_instance_id(struct state_header *header) {
 
 static const struct {
         const char *name;
-        void (*change)(struct state_header *header);
+        void (*row)(struct state_header *header);
         const char *reason;
 } inconsistent_headers[] = {
         { "a notification above the last sequence", lower_notification_sequence,
@@ -244,7 +244,7 @@ static const struct {
         { "an invalid instance id", spoil_instance_id, "the table header is damaged" },
 };
 
-static void change_header(const struct disk *of, void (*change)(struct state_header *header)) {
+static void change_header(const struct disk *of, void (*row)(struct state_header *header)) {
         struct change_set changed = { 0 };
         struct sqlite_writer writer;
         char path[128];
@@ -253,7 +253,7 @@ static void change_header(const struct disk *of, void (*change)(struct state_hea
         snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
         cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
         cr_assert_eq(sqlite_load_header(db, &changed.header), SQLITE_OK);
-        change(&changed.header);
+        row(&changed.header);
         cr_assert_eq(sqlite_writer_init(&writer, db), SQLITE_OK);
         cr_assert_eq(sqlite_writer_put(&writer, &changed), SQLITE_OK);
         sqlite_writer_deinit(&writer);
@@ -271,7 +271,7 @@ Test(storage_refusals, inconsistent_header) {
                 struct disk copy;
 
                 disk_copy(&disk, &copy);
-                change_header(&copy, inconsistent_headers[i].change);
+                change_header(&copy, inconsistent_headers[i].row);
                 expect_refused(&copy, inconsistent_headers[i].reason);
                 disk_deinit(&copy);
         }
@@ -344,8 +344,8 @@ Test(storage_refusals, empty_database_is_filled) {
 
 Test(storage_refusals, additional_views_and_indices_are_accepted) {
         disk_close(&disk);
-        disk_sql(&disk, "CREATE VIEW large AS SELECT number FROM entries WHERE length(record) > 1000;"
-                        "CREATE INDEX by_length ON entries (length(record));"
+        disk_sql(&disk, "CREATE VIEW large AS SELECT number FROM entries WHERE length(content) > 1000;"
+                        "CREATE INDEX by_length ON entries (length(content));"
                         "CREATE TABLE notes (note); ANALYZE");
         disk_check(&disk);
         disk_put(&disk, "still", "works");

@@ -19,11 +19,12 @@ static inline void change_key(struct effects *effects, struct registrations *tab
                               struct slice value) {
         struct version version = { 1000, (uint32_t)effects->n_watched_changes };
         struct registration *watchers = registrations_of_key(table, hash_bytes(HASH_KEY(1), key), key);
-        struct row row = { .type = ROW_ENTRY };
+        struct change change = { .type = CHANGE_ENTRY };
 
-        cr_assert_eq(entry_new(value.data ? &row.entry.after : &row.entry.before, key, value, version, NULL),
+        cr_assert_eq(entry_new(value.data ? &change.entry.after : &change.entry.before, key, value, version,
+                               NULL),
                      0);
-        cr_assert_eq(effects_reserve_change(effects, watchers), 0);
-        effects_row(effects, row);
-        effects_notify(effects, row.entry.after, watchers, version);
+        cr_assert_eq(effects_reserve_key_change(effects, watchers), 0);
+        effects_add_change(effects, change);
+        effects_notify(effects, change.entry.after, watchers, version);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "storage/etcd/rows.h"
+#include "storage/etcd/keys.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 
 #define CHECKSUM_BYTES 8
 
-static const char *const table_names[N_CHANGE_TYPES] = {
-        [CHANGE_ENTRY] = "entry",         [CHANGE_REGISTRATION] = "registration", [CHANGE_REPLY] = "reply",
-        [CHANGE_EXECUTION] = "execution", [CHANGE_NOTIFICATION] = "notification",
+static const char *const table_names[N_ROW_TYPES] = {
+        [ROW_ENTRY] = "entry",         [ROW_REGISTRATION] = "registration", [ROW_REPLY] = "reply",
+        [ROW_EXECUTION] = "execution", [ROW_NOTIFICATION] = "notification",
 };
 
 /* 1. Keys */
@@ -23,17 +23,17 @@ void etcd_key_append_header(struct buf *buf, const char *prefix) {
         buf_append_format(buf, "%sheader", prefix);
 }
 
-static void append_table(struct buf *buf, const char *prefix, enum change_type type) {
+static void append_table(struct buf *buf, const char *prefix, enum row_type type) {
         buf_append_string(buf, prefix);
         buf_append_string(buf, table_names[type]);
 }
 
-void etcd_key_append_number(struct buf *buf, const char *prefix, enum change_type type, uint64_t number) {
+void etcd_key_append_number(struct buf *buf, const char *prefix, enum row_type type, uint64_t number) {
         append_table(buf, prefix, type);
         buf_append_format(buf, "/%016" PRIX64, number);
 }
 
-void etcd_key_append_end(struct buf *buf, const char *prefix, enum change_type type) {
+void etcd_key_append_end(struct buf *buf, const char *prefix, enum row_type type) {
         append_table(buf, prefix, type);
         buf_append_string(buf, "/G");
 }
@@ -47,43 +47,43 @@ static void append_digest(struct buf *buf, const struct hash_key *hash_key, cons
 }
 
 void etcd_key_append(struct buf *buf, const char *prefix, const struct hash_key *hash_key,
-                     const struct change *change) {
-        const struct slice names[] = { change->registration.client, change->registration.key };
+                     const struct row *row) {
+        const struct slice names[] = { row->registration.client, row->registration.key };
         uint64_t number = 0;
 
-        switch (change->type) {
-        case CHANGE_ENTRY:
-                append_table(buf, prefix, change->type);
-                append_digest(buf, hash_key, &change->entry.key, 1);
+        switch (row->type) {
+        case ROW_ENTRY:
+                append_table(buf, prefix, row->type);
+                append_digest(buf, hash_key, &row->entry.key, 1);
                 return;
-        case CHANGE_REGISTRATION:
-                append_table(buf, prefix, change->type);
+        case ROW_REGISTRATION:
+                append_table(buf, prefix, row->type);
                 append_digest(buf, hash_key, names, 2);
                 return;
-        case CHANGE_REPLY:
-                number = change->reply.number;
+        case ROW_REPLY:
+                number = row->reply.number;
                 break;
-        case CHANGE_EXECUTION:
-                number = executions_place(change->execution.number) / EXECUTION_ROW_PLACES *
-                         EXECUTION_ROW_PLACES;
+        case ROW_EXECUTION:
+                number = executions_place(row->execution.number) / EXECUTION_KEY_PLACES *
+                         EXECUTION_KEY_PLACES;
                 break;
-        case CHANGE_NOTIFICATION:
-                number = change->notification.sequence;
+        case ROW_NOTIFICATION:
+                number = row->notification.sequence;
                 break;
-        case N_CHANGE_TYPES:
+        case N_ROW_TYPES:
                 break;
         }
-        etcd_key_append_number(buf, prefix, change->type, number);
+        etcd_key_append_number(buf, prefix, row->type, number);
 }
 
 /* 2. Values */
 
-void etcd_value_append(struct buf *buf, const struct change *change) {
+void etcd_value_append(struct buf *buf, const struct row *row) {
         size_t from = buf->length;
         struct buf length = { 0 };
 
         wire_append_number(buf, 0, 4);
-        stored_change_append(buf, change);
+        stored_row_append(buf, row);
         wire_append_number(&length, buf->length - from - 4, 4);
         buf->failed = buf->failed || buf_failed(&length);
         if (!buf_failed(buf))

@@ -8,18 +8,18 @@
 
 /*
  * One change of the state. The next commit stores it; engine_undo() reverts it if the commit fails.
- * A row holds references, so that its entries and registrations stay readable after later changes.
+ * A change holds references, so that its entries and registrations stay readable after later changes.
  */
 
-enum row_type {
-        ROW_ENTRY,
-        ROW_REGISTRATION,
-        ROW_REPLY,     /* a reply is remembered by the content of its request */
-        ROW_EXECUTION, /* a reply is remembered by the number of its request */
+enum change_type {
+        CHANGE_ENTRY,
+        CHANGE_REGISTRATION,
+        CHANGE_REPLY,     /* a reply is remembered by the content of its request */
+        CHANGE_EXECUTION, /* a reply is remembered by the number of its request */
 };
 
-struct row {
-        enum row_type type;
+struct change {
+        enum change_type type;
         union {
                 struct {
                         struct entry *before;       /* NULL: the key did not exist */
