@@ -59,14 +59,6 @@ void engine_forget_executions(struct engine *engine) {
         engine->executions = (struct executions){ 0 };
 }
 
-void engine_forget_reply(struct engine *engine, uint64_t number) {
-        dedup_forget_number(&engine->dedup, number);
-}
-
-void engine_forget_replies_up_to(struct engine *engine, uint64_t number) {
-        dedup_forget_up_to(&engine->dedup, number);
-}
-
 void engine_set_clock(struct engine *engine, struct version clock) {
         engine->clock.last = clock;
 }

@@ -58,15 +58,6 @@ void dedup_forget(struct dedup *dedup, struct remembered_reply *reply) {
         free(reply);
 }
 
-void dedup_forget_number(struct dedup *dedup, uint64_t number) {
-        struct remembered_reply *reply = dedup->oldest;
-
-        while (reply && reply->number < number)
-                reply = reply->next;
-        if (reply && reply->number == number)
-                dedup_forget(dedup, reply);
-}
-
 void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns) {
         dedup->n_dropped_early += !dedup_is_expired(reply, now_ns);
         dedup_forget(dedup, reply);
@@ -162,13 +153,6 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
                 dedup->forgotten_number = dedup->oldest->number;
                 dedup_forget(dedup, dedup->oldest);
         }
-}
-
-void dedup_forget_up_to(struct dedup *dedup, uint64_t number) {
-        while (dedup->oldest && dedup->oldest->number <= number)
-                dedup_forget(dedup, dedup->oldest);
-        if (dedup->forgotten_number < number)
-                dedup->forgotten_number = number;
 }
 
 int64_t dedup_next_deadline(const struct dedup *dedup) {

@@ -97,20 +97,11 @@ int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *dig
 /* Remove the reply and release its memory. */
 void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);
 
-/*
- * Forget the reply with this number, if there is one. Compares it with all older ones: only for a copy that
- * follows the commits (state_apply()).
- */
-void dedup_forget_number(struct dedup *dedup, uint64_t number);
-
 /* As dedup_forget(), and count the reply as dropped early if its deadline has not passed. */
 void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns);
 
 /* Forget up to n_max of the oldest replies, up to the first whose deadline has not passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
-
-/* Forget the replies up to this number, whatever their deadlines. */
-void dedup_forget_up_to(struct dedup *dedup, uint64_t number);
 
 /*
  * When dedup_forget_expired() has a reply to forget: monotonic nanoseconds; INT64_MAX if there is

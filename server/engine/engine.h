@@ -317,8 +317,6 @@ int engine_put_reply(struct engine *engine, uint64_t number, const struct digest
                      struct result result, int64_t deadline_ns);
 void engine_put_execution(struct engine *engine, const struct executed_request *execution);
 void engine_forget_executions(struct engine *engine); /* another broker run is served */
-void engine_forget_reply(struct engine *engine, uint64_t number);
-void engine_forget_replies_up_to(struct engine *engine, uint64_t number);
 void engine_set_clock(struct engine *engine, struct version clock);
 
 /*

@@ -10,9 +10,9 @@
 /*
  * A row is what is stored of one entry, registration, remembered reply, execution or pending
  * notification. A change set is one commit: the complete header, and the rows that the commit puts or
- * removes. So a storage needs only the change set. Example: a batch has a SET and a DEL of the key "a"
- * and a SET of the key "b". The engine has made three changes of keys (engine/change.h). The change set
- * has two rows for them: the entry of "a", which is removed, and the entry of "b".
+ * removes. So a storage needs only the change set. Example: a batch has a SET and a DEL of the stored
+ * key "a", and a SET of the key "b". The engine has made three changes of entries (engine/change.h). The
+ * change set has two rows for them: the entry of "a", which is removed, and the entry of "b".
  *
  * A change set has at most one row of a key, and one of a registration. Keys that are not persistent are
  * absent. Times are in milliseconds by the timescale (state/timescale.h).

@@ -101,6 +101,7 @@ static int put_reply(struct state *state, const struct reply_row *reply, struct 
 static int put_row(struct state *state, const struct row *row, struct now now) {
         const struct registration_row *registration = &row->registration;
 
+        ASSERT(!row->is_removed);
         switch (row->type) {
         case ROW_ENTRY:
                 return put_entry(state, &row->entry);
@@ -117,39 +118,18 @@ static int put_row(struct state *state, const struct row *row, struct now now) {
         case N_ROW_TYPES:
                 break;
         }
-        ASSERT(!"a type of a change");
+        ASSERT(!"a type of a row");
         return 0;
-}
-
-/*
- * What a storage passes when it loads has no removals. A copy that follows the commits has: the disk of the
- * simulation (tests/sim/disk.c), which so checks that change sets are complete.
- */
-static void remove_content(struct state *state, const struct row *row) {
-        if (row->type == ROW_ENTRY)
-                engine_remove_entry(state->engine, row->entry.key);
-        else if (row->type == ROW_REGISTRATION)
-                engine_remove_registration(state->engine, row->registration.client, row->registration.key);
-        else if (row->type == ROW_REPLY)
-                engine_forget_reply(state->engine, row->reply.number);
 }
 
 int state_apply(struct state *state, const struct change_set *change_set, struct now now) {
         int r = 0;
 
-        state_acknowledge(state, change_set->acknowledged);
-        if (change_set->forgets_executions)
-                engine_forget_executions(state->engine);
         for (size_t i = 0; i < change_set->n_rows && r == 0; i++)
-                if (change_set->rows[i].is_removed)
-                        remove_content(state, &change_set->rows[i]);
-                else
-                        r = put_row(state, &change_set->rows[i], now);
-        engine_forget_replies_up_to(state->engine, change_set->forgotten_up_to);
+                r = put_row(state, &change_set->rows[i], now);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
         state->served = state->header.served;
-        state->acknowledged_stored = state->acknowledged;
         return r;
 }
 

@@ -16,8 +16,7 @@
  *
  * Without a storage no change set is made: both get NULL.
  *
- * A copy: state_new() with the header of a change set, then state_apply() for each change set in
- * order. Loading is this: a storage has the change sets of an empty state with its content.
+ * Loading: state_new() with the stored header, then state_apply() for each change set of the storage.
  */
 struct state {
         struct engine *engine; /* owned; the caller may execute steps */
@@ -50,8 +49,8 @@ int state_new(struct state **ret_state, const struct engine_config *config,
 struct state *state_free(struct state *state);
 
 /*
- * Apply a change set of another state: its rows, and its header. Nothing may be staged. now: to
- * convert its times.
+ * Put the rows of a change set of a storage into the state, and its header. None may be removed, and nothing
+ * may be staged. now: to convert its times.
  * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
  * After an error the state has a part of the rows: free it.
  */

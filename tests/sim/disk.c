@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/time_units.h"
 #include "engine/internal.h"
+#include "support/follow.h"
 
 /* A restart may round the deadline of a reply up to the next second. */
 #define REPLY_TOLERANCE_NS (2 * NS_PER_S)
@@ -26,7 +27,7 @@ void disk_commit(struct disk *disk, const struct change_set *change_set, struct 
                 ASSERT(row->type != ROW_ENTRY || !row->is_removed ||
                        find_entry(disk->state->engine, row->entry.key));
         }
-        ASSERT(state_apply(disk->state, change_set, now) == 0);
+        ASSERT(follow_commit(disk->state, change_set, now) == 0);
         disk->stored_at = now;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/internal.h"
 #include "state/state.h"
 #include "storage/stored_form.h"
+#include "support/follow.h"
 #include "support/limits.h"
 
 #define S SLICE_LITERAL
@@ -237,7 +238,7 @@ static void end_batch(struct history *history) {
                 cr_assert_eq(state_undo(history->state, &history->effects), 0);
                 history->n_failed++;
         } else {
-                cr_assert_eq(state_apply(history->copy, &change_set, history->now), 0);
+                cr_assert_eq(follow_commit(history->copy, &change_set, history->now), 0);
                 state_commit(history->state, &change_set);
                 expect_equal(history->state, history->copy, history->now);
                 history->n_committed++;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "engine/internal.h"
+#include "state/state.h"
+
+/*
+ * A copy of a state that follows its commits: it becomes equal to the state only if the change sets are
+ * complete.
+ */
+
+static inline void follow_removal(struct engine *engine, const struct row *row) {
+        struct remembered_reply *reply = engine->dedup.oldest;
+
+        if (row->type == ROW_ENTRY)
+                engine_remove_entry(engine, row->entry.key);
+        else if (row->type == ROW_REGISTRATION)
+                engine_remove_registration(engine, row->registration.client, row->registration.key);
+        else if (row->type == ROW_REPLY) {
+                while (reply && reply->number != row->reply.number)
+                        reply = reply->next;
+                if (reply)
+                        dedup_forget(&engine->dedup, reply);
+        }
+}
+
+/* Apply a change set of the followed state to the copy. Returns as state_apply(). */
+static inline int follow_commit(struct state *copy, const struct change_set *change_set, struct now now) {
+        struct row *rows = calloc(change_set->n_rows + 1, sizeof(*rows));
+        struct change_set puts = { .header = change_set->header, .rows = rows };
+        struct dedup *dedup = &copy->engine->dedup;
+        int r;
+
+        ASSERT(rows);
+        state_acknowledge(copy, change_set->acknowledged);
+        copy->acknowledged_stored = copy->acknowledged;
+        if (change_set->forgets_executions)
+                engine_forget_executions(copy->engine);
+        for (size_t i = 0; i < change_set->n_rows; i++)
+                if (change_set->rows[i].is_removed)
+                        follow_removal(copy->engine, &change_set->rows[i]);
+                else
+                        rows[puts.n_rows++] = change_set->rows[i];
+        r = state_apply(copy, &puts, now);
+        while (dedup->oldest && dedup->oldest->number <= change_set->forgotten_up_to)
+                dedup_forget(dedup, dedup->oldest);
+        dedup->forgotten_number = change_set->forgotten_up_to;
+        free(rows);
+        return r;
+}
