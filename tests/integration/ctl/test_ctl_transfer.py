@@ -109,7 +109,7 @@ def test_an_import_keeps_what_the_directory_stores_beside_keys(make_site, tmp_pa
     def unchanging():
         changing = {"clock_wall_ms", "clock_counter", "reading_ms", "shift_ms", "commits"}
         return ({name: value for name, value in stored.header(directory).items() if name not in changing},
-                stored.select(directory, "SELECT record FROM executions"), stored.select(directory, "SELECT record FROM replies"))
+                stored.select(directory, "SELECT content FROM executions"), stored.select(directory, "SELECT content FROM replies"))
 
     store.stop()
     before = unchanging()
@@ -575,7 +575,7 @@ def test_a_fault_of_a_directory_shows_no_control_characters(tmp_path):
 def test_damage_is_found(directory):
     assert ctl("check", directory).returncode == 0
     database = sqlite3.connect(directory / "statestored.db")
-    database.execute("UPDATE entries SET record = x'00' WHERE number = (SELECT min(number) FROM entries)")
+    database.execute("UPDATE entries SET content = x'00' WHERE number = (SELECT min(number) FROM entries)")
     database.commit()
     database.close()
 

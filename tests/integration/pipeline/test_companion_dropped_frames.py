@@ -85,7 +85,7 @@ def test_a_disconnect_that_the_broker_drops_is_reported_again(full, data):
     holder.register("key")
 
     def is_registered():
-        return any(holder.id.encode() in record for record, in select(data, "SELECT record FROM registrations"))
+        return any(holder.id.encode() in content for content, in select(data, "SELECT content FROM registrations"))
 
     assert is_registered()
 
