@@ -5,60 +5,73 @@
 #include <stdint.h>
 
 /*
- * Which one of several stores leads. A pure function of what a member reads and of time: no I/O, no
- * clock, no memory.
+ * Decides which one of several stores leads. It is a pure function of what a member has read in etcd and of
+ * time. It does no I/O, reads no clock and allocates no memory.
  *
- * Terms. A member is a store on a machine of its own. One member at a time is the leader, the
- * others are standbys. All members share one key in etcd, the header. A process is one run of a
- * member.
+ * 1. Terms
+ *
+ * A *member* is a store on a machine of its own. One member at a time is the *leader*. The others are
+ * *standbys*. All members share one key in etcd, the *header*. A *process* is one run of a member.
  *
  * Of etcd this uses one property: a transaction compares and writes atomically.
  *
- *   - Every transaction of a member compares the mod_revision of the header with the one that the
- *     member knows, and writes the header.
- *   - The leader writes the header with each commit. If lease/3 passes without one, it writes the
- *     header alone: it renews.
- *   - A standby reads the header every lease/15, from the etcd of its own machine. The header that
- *     it reads may be old. If no newer header appears for long enough, the standby wins: it writes
- *     a header with the next term.
- *   - A member that does not know the outcome of a transaction sends the same transaction again,
- *     with the same sent_ns, until the outcome is known.
+ *   - Each transaction of a member compares the mod_revision of the header with the one that the member
+ *     knows, and writes the header. If another member has written the header, the transaction fails.
+ *   - The leader writes the header with each commit. If a third of the lease passes without a commit, it
+ *     writes the header alone: it renews the lease.
+ *   - A standby reads the header every lease/15, from the etcd of its own machine. This etcd may be behind,
+ *     so the header may be old. If no newer header appears for long enough, the standby wins: it writes a
+ *     header with the next term.
+ *   - A member that does not know the outcome of a transaction sends the same transaction again, with the
+ *     same sent_ns, until the outcome is known.
  *
- * Units: times end in _ns or _ms. Times ending in _ns are of CLOCK_BOOTTIME, of the machine that
- * the comment names. They are never compared with those of another machine, nor with those of the
- * same machine before a reboot: only the difference of two times of one process means something
- * elsewhere. Assumption: the clocks of two machines run equally fast within 5 %.
+ * Times end in _ns or _ms. A time in _ns is of CLOCK_BOOTTIME of one machine. It is never compared with a
+ * time of another machine, or with a time before a reboot. Only the difference of two times of one process
+ * is used elsewhere. The clocks of two machines must run equally fast within 5 %.
  *
- * Safety of writes. If another member has won, the mod_revision differs from the one that the
- * former leader knows. So its next transaction fails, and it ends. Time plays no part in this.
+ * 2. Example
  *
- * Safety of reads. A leader answers a read from memory only before its lease ends. The lease begins
- * when the leader sends a transaction that succeeds, not when the reply arrives. No other member
- * wins before the lease ends:
+ * The lease is 10 s. Both columns show the seconds on the clock of that machine. They differ, because the
+ * machines were started at different times.
  *
- *   1. A standby that wins has compared the mod_revision. So the header that it has read, H, was
- *      the last one that the leader wrote, and the lease of the leader ends at H.sent_ns +
- *      H.lease_ns, on the leader's clock. An old reading, or one that was received late, does not
- *      change this: if there is a newer header, the comparison fails.
- *   2. sent_by_ns is a time on the standby's clock at which H had certainly been sent. The time at
- *      which the standby received H is such a time. If the standby knows such a time T for an
- *      earlier header G of the same process, then T + 1.05 * (H.sent_ns - G.sent_ns) is one for H:
- *      that much time has at most passed on the standby's clock from the sending of G to that of H.
- *      sent_by_ns is the earlier of both.
- *   3. The standby wins at sent_by_ns + 1.05 * H.lease_ns or later. At least 1.05 * H.lease_ns have
- *      then passed on its clock since H was sent, so at least H.lease_ns on the leader's clock.
+ *     leader A                              standby B
+ *     100.0  sends the header G
+ *                                           500.2  receives G: G was sent at 500.2 or before
+ *     103.0  sends the header H
+ *     103.1  A and its etcd lose power
+ *                                           505.0  the other members of etcd elect a leader; B receives H
+ *                                           513.85 B wins
  *
- * The second bound in step 2 makes failover fast. If the leader dies together with its etcd, its
- * last transaction may become visible 1 to 2 s later, when the others have elected a new leader of
- * etcd.
+ * When was H sent, on the clock of B? At 505.0 or before, because B received it then. But A sent H 3 s after
+ * G, so it was also sent at 500.2 + 1.05 * 3 = 503.35 or before. The earlier time counts. B waits for
+ * 1.05 * 10 s after it. On the clock of A at least 10 s have passed then since 103.0: the lease has ended.
  *
- * Two exceptions need no wait. A leader that gives up ends its lease before it sends the header
- * that says so. An earlier process of the same member has ended, because this process has its lock.
+ * 3. Safety
  *
- * After its lease has ended, a leader may still lead. It answers a read after it has committed a
- * transaction that it sent after it had executed the read: the comparison proves that no other
- * member had won. What the assumption excludes, such as a virtual machine whose clock stops while
- * it is paused, can break reads only.
+ * Writes. If another member has won, the header has another mod_revision than the one that the former leader
+ * knows. So the next transaction of the former leader fails, and its process ends. No time is involved.
+ *
+ * Reads. A leader answers a read from memory only before its lease ends. The lease begins when the leader
+ * sends a transaction that succeeds, not when the reply arrives. No other member wins before that end:
+ *
+ *   1. A standby that wins has compared the mod_revision. So the header that it has read, H, is the last one
+ *      that the leader has written. The lease ends at H.sent_ns + H.lease_ns on the leader's clock. If the
+ *      reading was old, there is a newer header, and the comparison fails.
+ *   2. sent_by_ns is a time on the standby's clock at which H had certainly been sent. It is the earlier one
+ *      of two times: that of receiving H, and T + 1.05 * (H.sent_ns - G.sent_ns), where T is such a time for
+ *      an earlier header G of the same process.
+ *   3. The standby wins at sent_by_ns + 1.05 * H.lease_ns or later. At least H.lease_ns have passed on the
+ *      leader's clock then.
+ *
+ * In two cases a standby need not wait. A leader that gives up ends its lease before it sends the header
+ * that says so. And if the member of the header is the standby's own, that process has ended, because this
+ * process has its lock.
+ *
+ * A leader may still lead after its lease has ended. Then it answers a read after the next transaction that
+ * succeeds: the comparison proves that no other member had won.
+ *
+ * A clock that runs more than 5 % too slow, such as that of a virtual machine while it is paused, can make a
+ * leader answer a read with an old value. It cannot damage writes.
  */
 
 #define ELECTION_NAME_MAX 63
