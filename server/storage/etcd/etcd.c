@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -15,9 +16,6 @@
 #include "engine/engine.h"
 #include "state/timescale.h"
 #include "storage/etcd/internal.h"
-
-#define DEFAULT_TXN_OPS       128
-#define DEFAULT_REQUEST_BYTES ((size_t)3 << 19) /* 1.5 MiB */
 
 /*
  * etcd compares its limit with the request and a header of its own, which has the name of the user.
@@ -290,8 +288,13 @@ static int build_transaction(struct etcd_storage *storage, struct etcd_header *h
         return -EIO;
 }
 
-int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *header,
-                          struct storage_etcd_reading *ret_present) {
+/*
+ * Add the new header to the transaction, which may have operations already, and send it until its
+ * outcome is known. Sets the id and the times of the header. If it is stored, it becomes
+ * storage->header. Returns as storage_etcd_win(); *ret_present is set only with STORAGE_ETCD_LOST.
+ */
+static int send_header(struct etcd_storage *storage, struct etcd_header *header,
+                       struct storage_etcd_reading *ret_present) {
         struct storage_etcd_reading present;
         uint64_t revision = 0;
         int r;
@@ -316,12 +319,12 @@ int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *head
         return 0;
 }
 
-/* As etcd_storage_transact(), for a process that leads: to have lost is -ESTALE. */
+/* As send_header(), for a process that leads: to have lost is -ESTALE. */
 static int transact_as_leader(struct etcd_storage *storage, struct etcd_header *header) {
         struct storage_etcd_reading present;
         int r;
 
-        r = etcd_storage_transact(storage, header, &present);
+        r = send_header(storage, header, &present);
         if (r != STORAGE_ETCD_LOST)
                 return r;
         log_error("this member does not lead any more: \"%s\" leads in term %" PRIu64,
@@ -373,7 +376,7 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
 
         storage->header = reading->header;
         transaction_reset(&storage->transaction);
-        return etcd_storage_transact(storage, &header, reading);
+        return send_header(storage, &header, reading);
 }
 
 int storage_etcd_give_up(struct storage *base) {
@@ -475,15 +478,10 @@ static struct storage *etcd_storage_close(struct storage *base) {
  *     192   the last expired key, and its recipients
  *     128   replies, executions, the header
  */
-static int set_limits(struct etcd_storage *storage) {
-        struct storage_etcd_config *config = &storage->config;
+static void set_limits(struct etcd_storage *storage) {
+        const struct storage_etcd_config *config = &storage->config;
 
-        if (config->max_txn_ops == 0)
-                config->max_txn_ops = DEFAULT_TXN_OPS;
-        if (config->max_request_bytes == 0)
-                config->max_request_bytes = DEFAULT_REQUEST_BYTES;
-        if (config->max_txn_ops < DEFAULT_TXN_OPS || config->max_request_bytes < DEFAULT_REQUEST_BYTES)
-                return -EINVAL;
+        ASSERT(config->max_txn_ops > OTHER_OPERATIONS + ENGINE_STEP_CHANGES_MAX);
 
         storage->operations = (struct storage_operations){
                 .load = etcd_storage_load,
@@ -498,7 +496,6 @@ static int set_limits(struct etcd_storage *storage) {
                             .n_bytes = config->max_request_bytes / 8 },
         };
         storage->storage.operations = &storage->operations;
-        return 0;
 }
 
 int storage_etcd_open(struct storage **ret_storage, const struct storage_etcd_config *config) {
@@ -509,9 +506,8 @@ int storage_etcd_open(struct storage **ret_storage, const struct storage_etcd_co
                 return -ENOMEM;
 
         storage->config = *config;
-        r = set_limits(storage);
-        if (r == 0)
-                r = etcd_client_new(&storage->client, &config->etcd);
+        set_limits(storage);
+        r = etcd_client_new(&storage->client, &config->etcd);
         if (r == 0) {
                 etcd_key_append_header(&storage->header_key, config->prefix);
                 r = buf_failed(&storage->header_key) ? -ENOMEM : 0;

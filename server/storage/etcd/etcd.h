@@ -36,8 +36,8 @@ struct storage_etcd_config {
         struct etcd_config etcd;
         const char *prefix;            /* of all keys: "/statestore/NAME/"; borrowed */
         struct election_header holder; /* name, member, process and lease of this process */
-        size_t max_txn_ops;            /* as --max-txn-ops of etcd; 0: etcd's default, 128 */
-        size_t max_request_bytes;      /* as --max-request-bytes of etcd; 0: etcd's default, 1.5 MiB */
+        size_t max_txn_ops;            /* as --max-txn-ops of etcd */
+        size_t max_request_bytes;      /* as --max-request-bytes of etcd */
 
         /*
          * Feeds a watchdog; NULL: none. Called at least between two calls of etcd while this process
@@ -47,8 +47,8 @@ struct storage_etcd_config {
 };
 
 /*
- * Create the storage, without a connection. Returns 0, -ENOMEM, or -EINVAL if a limit is too low
- * for one step of the engine. The caller owns *ret_storage.
+ * Create the storage, without a connection. Returns 0 or -ENOMEM. The caller owns *ret_storage. The limits
+ * must be at least the defaults of etcd: one step of the engine fits into them (server/config checks it).
  */
 int storage_etcd_open(struct storage **ret_storage, const struct storage_etcd_config *config);
 

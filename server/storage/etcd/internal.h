@@ -32,14 +32,6 @@ struct etcd_storage {
 
 /* 1. Transactions: etcd.c */
 
-/*
- * Add the new header to the transaction, which may have operations already, and send it until its
- * outcome is known. Sets the id and the times of the header. If it is stored, it becomes
- * storage->header. Returns as storage_etcd_win(); *ret_present is set only with STORAGE_ETCD_LOST.
- */
-int etcd_storage_transact(struct etcd_storage *storage, struct etcd_header *header,
-                          struct storage_etcd_reading *ret_present);
-
 /* Write the present header again, which renews the lease. Returns 0, or as storage_commit(). */
 int etcd_storage_renew(struct etcd_storage *storage);
 

@@ -111,6 +111,8 @@ static struct storage_etcd_config config_of(const char *name) {
                           .timeout_ms = 3000, /* rarely reached on a busy machine */
                           .max_reply_bytes = 8 << 20 },
                 .prefix = PREFIX,
+                .max_txn_ops = 128,
+                .max_request_bytes = 1536 << 10,
                 .holder = { .member = (uint64_t)name[0], .process = 7, .lease_ns = 60 * NS_PER_S },
         };
 }
