@@ -141,7 +141,7 @@ void buf_reset(struct buf *buf) {
         buf->failed = false;
 }
 
-static bool reserve(struct buf *buf, size_t length) {
+static bool reserve_bytes(struct buf *buf, size_t length) {
         size_t needed;
 
         if (!buf->failed)
@@ -151,7 +151,7 @@ static bool reserve(struct buf *buf, size_t length) {
 }
 
 void buf_append(struct buf *buf, const void *data, size_t length) {
-        if (length == 0 || !reserve(buf, length))
+        if (length == 0 || !reserve_bytes(buf, length))
                 return;
 
         memcpy(buf->data + buf->length, data, length);

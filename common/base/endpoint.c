@@ -17,7 +17,7 @@ static int parse_port(struct slice text, uint16_t *ret_port) {
         return 0;
 }
 
-static size_t count_bytes(struct slice text, char wanted) {
+static size_t count_occurrences(struct slice text, char wanted) {
         size_t n = 0;
 
         for (size_t i = 0; i < text.length; i++)
@@ -38,7 +38,7 @@ static int split_port(struct slice text, struct slice *ret_host, uint16_t *ret_p
                         return 0;
                 return port.data[0] == ':' ? parse_port(slice_skip(port, 1), ret_port) : -EINVAL;
         }
-        if (count_bytes(text, ':') > 1) { /* a bare IPv6 address */
+        if (count_occurrences(text, ':') > 1) { /* a bare IPv6 address */
                 *ret_host = text;
                 return 0;
         }

@@ -26,7 +26,7 @@ int heap_reserve(struct heap *heap, uint32_t n_more) {
                              sizeof(*heap->nodes));
 }
 
-static void place(struct heap *heap, uint32_t at, struct heap_node node) {
+static void place_item(struct heap *heap, uint32_t at, struct heap_node node) {
         heap->nodes[at] = node;
         *heap->position(node.item) = at;
 }
@@ -41,10 +41,10 @@ static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
 
                 if (heap->nodes[parent].deadline <= node.deadline)
                         break;
-                place(heap, at, heap->nodes[parent]);
+                place_item(heap, at, heap->nodes[parent]);
                 at = parent;
         }
-        place(heap, at, node);
+        place_item(heap, at, node);
 }
 
 /*
@@ -62,10 +62,10 @@ static void sift_down(struct heap *heap, uint32_t at, struct heap_node node) {
                         child++;
                 if (heap->nodes[child].deadline >= node.deadline)
                         break;
-                place(heap, at, heap->nodes[child]);
+                place_item(heap, at, heap->nodes[child]);
                 at = (uint32_t)child;
         }
-        place(heap, at, node);
+        place_item(heap, at, node);
 }
 
 void heap_insert(struct heap *heap, int64_t deadline, void *item) {

@@ -15,7 +15,7 @@
 
 #define ELLIPSIS "..."
 
-static void put(struct log_line *line, const char *text, size_t length) {
+static void put_bytes(struct log_line *line, const char *text, size_t length) {
         memcpy(line->text + line->length, text, length);
         line->length += length;
 }
@@ -29,7 +29,7 @@ static bool has_room(const struct log_line *line, size_t length) {
  * quote.
  */
 static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
-        put(line, "\"", 1);
+        put_bytes(line, "\"", 1);
         while (text.length > 0) {
                 char escaped[ESCAPED_SIZE];
                 size_t n = escape_character(text, escaped);
@@ -37,13 +37,13 @@ static void put_quoted(struct log_line *line, struct slice text, size_t length_m
                 size_t n_written = *escaped ? strlen(escaped) : n;
 
                 if (line->length + n_written + strlen(ELLIPSIS) > length_max) {
-                        put(line, ELLIPSIS, strlen(ELLIPSIS));
+                        put_bytes(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }
-                put(line, written, n_written);
+                put_bytes(line, written, n_written);
                 text = slice_skip(text, n);
         }
-        put(line, "\"", 1);
+        put_bytes(line, "\"", 1);
 }
 
 static bool needs_no_quotes(struct slice text) {
@@ -55,23 +55,23 @@ static bool needs_no_quotes(struct slice text) {
 
 static void put_name(struct log_line *line, const char *name) {
         if (line->has_fields)
-                put(line, line->is_json ? "," : " ", 1);
+                put_bytes(line, line->is_json ? "," : " ", 1);
         line->has_fields = true;
         if (line->is_json)
-                put(line, "\"", 1);
-        put(line, name, strlen(name));
-        put(line, line->is_json ? "\":" : "=", line->is_json ? 2 : 1);
+                put_bytes(line, "\"", 1);
+        put_bytes(line, name, strlen(name));
+        put_bytes(line, line->is_json ? "\":" : "=", line->is_json ? 2 : 1);
 }
 
 void log_line_begin(struct log_line *line, char priority, bool is_json) {
         *line = (struct log_line){ .is_json = is_json };
         if (priority) {
-                put(line, "<", 1);
-                put(line, &priority, 1);
-                put(line, ">", 1);
+                put_bytes(line, "<", 1);
+                put_bytes(line, &priority, 1);
+                put_bytes(line, ">", 1);
         }
         if (is_json)
-                put(line, "{", 1);
+                put_bytes(line, "{", 1);
 }
 
 void log_line_add_text(struct log_line *line, const char *name, struct slice text) {
@@ -79,7 +79,7 @@ void log_line_add_text(struct log_line *line, const char *name, struct slice tex
                 return;
         put_name(line, name);
         if (!line->is_json && text.length <= LOG_VALUE_MAX && needs_no_quotes(text))
-                put(line, (const char *)text.data, text.length);
+                put_bytes(line, (const char *)text.data, text.length);
         else
                 put_quoted(line, text, line->length + LOG_VALUE_MAX);
 }
@@ -91,7 +91,7 @@ void log_line_add_number(struct log_line *line, const char *name, uint64_t numbe
         if (!has_room(line, strlen(name) + strlen(",\"\":") + (size_t)n))
                 return;
         put_name(line, name);
-        put(line, digits, (size_t)n);
+        put_bytes(line, digits, (size_t)n);
 }
 
 void log_line_add_message(struct log_line *line, const char *name, struct slice text) {
@@ -101,6 +101,6 @@ void log_line_add_message(struct log_line *line, const char *name, struct slice 
 
 void log_line_end(struct log_line *line) {
         if (line->is_json)
-                put(line, "}", 1);
-        put(line, "\n", 1);
+                put_bytes(line, "}", 1);
+        put_bytes(line, "\n", 1);
 }

@@ -254,7 +254,7 @@ static void execute_set(struct request_step *step) {
  * them. The padded text of the fencing token must fit into a user property: it can be longer than the
  * text that the client sent, and an imported fencing token has any length.
  */
-static bool fits_reply(const struct request_step *step, const struct entry *entry) {
+static bool entry_fits_reply(const struct request_step *step, const struct entry *entry) {
         const struct packet_limits *limits = &step->engine->config.packets;
         uint64_t limit = max_payload_bytes(limits, step->request);
         uint64_t n_bytes = resp3_blob_length(entry_value(entry).length);
@@ -284,7 +284,7 @@ static void execute_get(struct request_step *step) {
                 return;
         }
 
-        if (!fits_reply(step, entry)) {
+        if (!entry_fits_reply(step, entry)) {
                 reply_outcome(step, OUTCOME_REPLY_TOO_LARGE);
                 return;
         }
@@ -296,7 +296,7 @@ static void execute_get(struct request_step *step) {
 }
 
 /* Delete the key if it has the expected value. expected NULL: any value. */
-static void delete_key(struct request_step *step, const struct slice *expected) {
+static void delete_entry(struct request_step *step, const struct slice *expected) {
         struct version version;
         struct entry *entry;
 
@@ -321,11 +321,11 @@ static void delete_key(struct request_step *step, const struct slice *expected) 
 }
 
 static void execute_del(struct request_step *step) {
-        delete_key(step, NULL);
+        delete_entry(step, NULL);
 }
 
 static void execute_vdel(struct request_step *step) {
-        delete_key(step, &step->request->value);
+        delete_entry(step, &step->request->value);
 }
 
 struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
@@ -368,7 +368,7 @@ static bool exceeds_shared_quota(const struct engine *engine, const struct reque
                        ENGINE_RECIPIENTS_BYTES_MAX;
 }
 
-static enum outcome add_registration(struct request_step *step, struct registration_names names) {
+static enum outcome register_client(struct request_step *step, struct registration_names names) {
         const struct request *request = step->request;
         struct registrations *registrations = &step->engine->registrations;
         struct registration *registration;
@@ -397,7 +397,7 @@ static enum outcome add_registration(struct request_step *step, struct registrat
  * If no change can be added, the registration stays. Otherwise the client would have its reply, and the
  * storage would keep the registration.
  */
-static enum outcome end_registration(struct request_step *step, struct registration *registration) {
+static enum outcome unregister_client(struct request_step *step, struct registration *registration) {
         if (effects_reserve_changes(step->effects, 1) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
@@ -427,9 +427,9 @@ static void execute_keynotify(struct request_step *step) {
                               step->effects);
         registration = registrations_find(&step->engine->registrations, names);
         if (!request->stop && !registration)
-                outcome = add_registration(step, names);
+                outcome = register_client(step, names);
         else if (request->stop && registration)
-                outcome = end_registration(step, registration);
+                outcome = unregister_client(step, registration);
         else if (request->stop)
                 outcome = OUTCOME_NOTHING;
 

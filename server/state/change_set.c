@@ -107,8 +107,8 @@ struct row reply_row_of(const struct remembered_reply *reply, struct timescale t
                                                 timescale, reply->deadline_s * NS_PER_S) } };
 }
 
-static void add_entry(struct row_list *list, const struct coalesced_change *change,
-                      struct timescale timescale) {
+static void add_entry_row(struct row_list *list, const struct coalesced_change *change,
+                          struct timescale timescale) {
         const struct entry *before = change->first->entry.before, *after = change->last->entry.after;
 
         if (after && after->is_persistent)
@@ -123,7 +123,7 @@ static void add_entry(struct row_list *list, const struct coalesced_change *chan
  * Also if a registration was added and has ended within the changes: a former one may be stored, which was
  * removed without a change because it was made again.
  */
-static void add_registration(struct row_list *list, const struct change *change) {
+static void add_registration_row(struct row_list *list, const struct change *change) {
         struct row row = registration_row_of(change->registration.registration);
 
         if (!change->registration.is_added)
@@ -135,8 +135,8 @@ static void add_registration(struct row_list *list, const struct change *change)
 }
 
 /* Nothing if the reply was dropped after that. */
-static void add_reply(struct row_list *list, const struct change *change, const struct engine *engine,
-                      struct timescale timescale) {
+static void add_reply_row(struct row_list *list, const struct change *change, const struct engine *engine,
+                          struct timescale timescale) {
         const struct remembered_reply *reply = engine_find_reply(engine, &change->reply.digest);
 
         if (reply && reply->number == change->reply.number)
@@ -159,14 +159,14 @@ int row_list_fill(struct row_list *list, const struct effects *effects, const st
 
         for (ssize_t i = 0; i < n_coalesced; i++)
                 if (list->coalesced[i].first->type == CHANGE_ENTRY)
-                        add_entry(list, &list->coalesced[i], timescale);
+                        add_entry_row(list, &list->coalesced[i], timescale);
                 else
-                        add_registration(list, list->coalesced[i].last);
+                        add_registration_row(list, list->coalesced[i].last);
         for (size_t i = 0; i < effects->n_changes; i++) {
                 const struct change *change = &effects->changes[i];
 
                 if (change->type == CHANGE_REPLY)
-                        add_reply(list, change, engine, timescale);
+                        add_reply_row(list, change, engine, timescale);
                 else if (change->type == CHANGE_EXECUTION)
                         row_list_add(list, (struct row){ .type = ROW_EXECUTION,
                                                          .execution = change->execution.after });

@@ -76,7 +76,7 @@ struct state *state_free(struct state *state) {
 
 /* 1. Applying */
 
-static int put_entry(struct state *state, const struct entry_row *entry) {
+static int put_stored_entry(struct state *state, const struct entry_row *entry) {
         struct entry_fields fields = { .key = entry->key,
                                        .value = entry->value,
                                        .version = entry->version,
@@ -88,7 +88,7 @@ static int put_entry(struct state *state, const struct entry_row *entry) {
         return engine_put_entry(state->engine, &fields);
 }
 
-static int put_reply(struct state *state, const struct reply_row *reply, struct now now) {
+static int put_stored_reply(struct state *state, const struct reply_row *reply, struct now now) {
         int64_t deadline_ns = timescale_to_deadline(state->timescale, reply->forget_at_ms);
 
         if (deadline_ns < 0)
@@ -98,18 +98,18 @@ static int put_reply(struct state *state, const struct reply_row *reply, struct 
         return engine_put_reply(state->engine, reply->number, &reply->digest, reply->result, deadline_ns);
 }
 
-static int put_row(struct state *state, const struct row *row, struct now now) {
+static int put_stored_row(struct state *state, const struct row *row, struct now now) {
         const struct registration_row *registration = &row->registration;
 
         ASSERT(!row->is_removed);
         switch (row->type) {
         case ROW_ENTRY:
-                return put_entry(state, &row->entry);
+                return put_stored_entry(state, &row->entry);
         case ROW_REGISTRATION:
                 return engine_put_registration(state->engine, registration->client, registration->user,
                                                registration->key, registration->connection);
         case ROW_REPLY:
-                return put_reply(state, &row->reply, now);
+                return put_stored_reply(state, &row->reply, now);
         case ROW_EXECUTION:
                 engine_put_execution(state->engine, &row->execution);
                 return 0;
@@ -126,7 +126,7 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
         int r = 0;
 
         for (size_t i = 0; i < change_set->n_rows && r == 0; i++)
-                r = put_row(state, &change_set->rows[i], now);
+                r = put_stored_row(state, &change_set->rows[i], now);
         engine_set_clock(state->engine, change_set->header.clock);
         state->header = change_set->header;
         state->served = state->header.served;

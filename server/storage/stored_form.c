@@ -123,7 +123,7 @@ int stored_header_read(struct slice bytes, struct state_header *ret_header) {
 
 /* 3. Changes */
 
-static void append_entry(struct buf *buf, const struct row *row) {
+static void append_entry_row(struct buf *buf, const struct row *row) {
         const struct entry_row *entry = &row->entry;
 
         wire_append_blob(buf, entry->key);
@@ -138,7 +138,7 @@ static void append_entry(struct buf *buf, const struct row *row) {
         }
 }
 
-static void read_entry(struct wire_reader *reader, struct row *row) {
+static void read_entry_row(struct wire_reader *reader, struct row *row) {
         struct entry_row *entry = &row->entry;
 
         entry->key = wire_read_blob(reader);
@@ -154,7 +154,7 @@ static void read_entry(struct wire_reader *reader, struct row *row) {
         }
 }
 
-static void append_registration(struct buf *buf, const struct row *row) {
+static void append_registration_row(struct buf *buf, const struct row *row) {
         const struct registration_row *registration = &row->registration;
 
         wire_append_blob(buf, registration->client);
@@ -163,7 +163,7 @@ static void append_registration(struct buf *buf, const struct row *row) {
         wire_append_blob(buf, registration->user);
 }
 
-static void read_registration(struct wire_reader *reader, struct row *row) {
+static void read_registration_row(struct wire_reader *reader, struct row *row) {
         struct registration_row *registration = &row->registration;
 
         registration->client = wire_read_blob(reader);
@@ -189,7 +189,7 @@ static struct result read_result(struct wire_reader *reader) {
         return result;
 }
 
-static void append_reply(struct buf *buf, const struct row *row) {
+static void append_reply_row(struct buf *buf, const struct row *row) {
         const struct reply_row *reply = &row->reply;
 
         wire_append_number(buf, reply->number, 8);
@@ -198,7 +198,7 @@ static void append_reply(struct buf *buf, const struct row *row) {
         wire_append_number(buf, (uint64_t)reply->forget_at_ms, 8);
 }
 
-static void read_reply(struct wire_reader *reader, struct row *row) {
+static void read_reply_row(struct wire_reader *reader, struct row *row) {
         struct reply_row *reply = &row->reply;
 
         reply->number = wire_read_number(reader, 8);
@@ -208,14 +208,14 @@ static void read_reply(struct wire_reader *reader, struct row *row) {
         require_field(reader, reply->number <= REPLY_NUMBER_MAX);
 }
 
-static void append_execution(struct buf *buf, const struct row *row) {
+static void append_execution_row(struct buf *buf, const struct row *row) {
         const struct executed_request *execution = &row->execution;
 
         wire_append_number(buf, execution->number, 8);
         append_result(buf, &execution->result);
 }
 
-static void read_execution(struct wire_reader *reader, struct row *row) {
+static void read_execution_row(struct wire_reader *reader, struct row *row) {
         struct executed_request *execution = &row->execution;
 
         execution->number = wire_read_number(reader, 8);
@@ -223,7 +223,7 @@ static void read_execution(struct wire_reader *reader, struct row *row) {
         require_field(reader, execution->number > 0);
 }
 
-static void append_notification(struct buf *buf, const struct row *row) {
+static void append_notification_row(struct buf *buf, const struct row *row) {
         const struct pending_notification *notification = &row->notification;
 
         wire_append_number(buf, notification->sequence, 8);
@@ -235,7 +235,7 @@ static void append_notification(struct buf *buf, const struct row *row) {
         wire_append_blob(buf, notification->recipients);
 }
 
-static void read_notification(struct wire_reader *reader, struct row *row) {
+static void read_notification_row(struct wire_reader *reader, struct row *row) {
         struct pending_notification *notification = &row->notification;
 
         notification->sequence = wire_read_number(reader, 8);
@@ -252,11 +252,11 @@ static const struct {
         void (*append)(struct buf *buf, const struct row *row);
         void (*read)(struct wire_reader *reader, struct row *row);
 } row_forms[N_ROW_TYPES] = {
-        [ROW_ENTRY] = { 'K', append_entry, read_entry },
-        [ROW_REGISTRATION] = { 'R', append_registration, read_registration },
-        [ROW_REPLY] = { 'A', append_reply, read_reply },
-        [ROW_EXECUTION] = { 'E', append_execution, read_execution },
-        [ROW_NOTIFICATION] = { 'N', append_notification, read_notification },
+        [ROW_ENTRY] = { 'K', append_entry_row, read_entry_row },
+        [ROW_REGISTRATION] = { 'R', append_registration_row, read_registration_row },
+        [ROW_REPLY] = { 'A', append_reply_row, read_reply_row },
+        [ROW_EXECUTION] = { 'E', append_execution_row, read_execution_row },
+        [ROW_NOTIFICATION] = { 'N', append_notification_row, read_notification_row },
 };
 
 void stored_row_append(struct buf *buf, const struct row *row) {

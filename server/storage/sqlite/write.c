@@ -67,7 +67,7 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
 }
 
 /* Put the content that is in the buffer. */
-static int put_row(struct sqlite_writer *writer, size_t table, struct row_place place) {
+static int put_content(struct sqlite_writer *writer, size_t table, struct row_place place) {
         enum write_statement which = WRITE_PUT + table;
         int code = buf_failed(&writer->content)
                            ? SQLITE_NOMEM
@@ -96,7 +96,7 @@ static int put_or_remove_row(struct sqlite_writer *writer, const struct row *row
 
         buf_reset(&writer->content);
         stored_row_append(&writer->content, row);
-        return put_row(writer, row->type, place);
+        return put_content(writer, row->type, place);
 }
 
 int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *change_set) {
@@ -116,5 +116,5 @@ int sqlite_writer_put(struct sqlite_writer *writer, const struct change_set *cha
 
         buf_reset(&writer->content);
         stored_header_append(&writer->content, &change_set->header);
-        return put_row(writer, SCHEMA_HEADER, ROW_PLACE_HEADER);
+        return put_content(writer, SCHEMA_HEADER, ROW_PLACE_HEADER);
 }
