@@ -125,8 +125,8 @@ int64_t election_read_interval_ns(const struct election_config *config) {
         return config->lease_ns / 15;
 }
 
-bool election_has_lease(const struct election_config *config, int64_t sent_ns, int64_t now_ns) {
-        return now_ns < sent_ns + config->lease_ns;
+int64_t election_lease_left_ns(const struct election_config *config, int64_t sent_ns, int64_t now_ns) {
+        return sent_ns + config->lease_ns - now_ns;
 }
 
 int64_t election_renewal_ns(const struct election_config *config, int64_t sent_ns) {

@@ -201,11 +201,12 @@ const char *election_reason_text(enum election_reason reason);
 int64_t election_read_interval_ns(const struct election_config *config);
 
 /*
- * Return whether the leader may send a reply that depends on no commit. sent_ns: of its last
- * transaction that succeeded, at first the one that won. now_ns must be read after the request was
- * executed. Do not ask after the leader has begun to give up.
+ * Return the time until the lease of the leader ends; 0 or less: it has ended. While it lasts, the
+ * leader may send a reply that depends on no commit. sent_ns: of its last transaction that succeeded,
+ * at first the one that won. now_ns must be read after the request was executed. Do not ask after the
+ * leader has begun to give up.
  */
-bool election_has_lease(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
+int64_t election_lease_left_ns(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
 
 /* When the leader must write the header again. */
 int64_t election_renewal_ns(const struct election_config *config, int64_t sent_ns);

@@ -216,6 +216,16 @@ static void append_clock(struct buf *text, const struct counters *c, const struc
         append_ms(text, ahead, "", g->clock_ahead_ms);
 }
 
+static void append_lease(struct buf *text, int64_t left_ns) {
+        static const char name[] = "statestore_lease_remaining_seconds";
+        bool is_leader = left_ns > 0 && left_ns != INT64_MAX;
+
+        append_family(
+                text, name, "gauge",
+                "Time until the lease of this leader ends, if it is not renewed; 0 without a cluster.");
+        append_ms(text, name, "", is_leader ? (uint64_t)(left_ns / NS_PER_MS) : 0);
+}
+
 static void append_broker(struct buf *text, enum broker_kind kind) {
         append_metric(text, "statestore_serving", "gauge", "1 if requests are served, else 0.",
                       kind != BROKER_UNKNOWN);
@@ -279,6 +289,7 @@ void metrics_append(struct buf *text, const struct metrics_source *source) {
         append_messages(text, counters, &source->gauges.plugin);
         append_latencies(text, counters->latencies);
         append_clock(text, counters, &source->gauges);
+        append_lease(text, source->gauges.lease_left_ns);
         append_broker(text, source->gauges.broker_kind);
         if (source->gauges.has_disk)
                 append_disk(text, &source->gauges.disk);

@@ -67,7 +67,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         else if (gauges.is_disk_full && !view->cluster->is_member)
                 buf_append_string(cause, "the disk of the data directory is full: keys are served, but can "
                                          "only be deleted until there is room");
-        else if (!gauges.has_lease && !confirms_the_lead(&gauges))
+        else if (gauges.lease_left_ns <= 0 && !confirms_the_lead(&gauges))
                 buf_append_string(cause, "the lease of this member has ended: etcd confirms no commit");
         else if (gauges.is_storage_failing && !gauges.is_disk_full)
                 buf_append_string(cause, "the last commit failed: see the log");

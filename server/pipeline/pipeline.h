@@ -265,7 +265,7 @@ struct gauges {
         bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_storage_failing; /* the last commit failed, or the disk has no room to add something */
         bool is_disk_full;       /* is_storage_failing, because the disk is full */
-        bool has_lease;          /* storage_has_lease(); true without a storage */
+        int64_t lease_left_ns;   /* storage_lease_left_ns(); INT64_MAX without a storage */
         bool is_storage_waiting; /* storage_is_waiting() */
         bool has_disk;           /* `disk` is valid */
         struct storage_usage disk;

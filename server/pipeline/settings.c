@@ -93,7 +93,7 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_plugin_required = peer->requires_plugin,
                 .is_storage_failing = pipeline->commit.error < 0,
                 .is_disk_full = pipeline->commit.error == -ENOSPC,
-                .has_lease = !pipeline->storage || storage_has_lease(pipeline->storage),
+                .lease_left_ns = pipeline->storage ? storage_lease_left_ns(pipeline->storage) : INT64_MAX,
                 .is_storage_waiting = pipeline->storage && storage_is_waiting(pipeline->storage),
         };
         ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);

@@ -5,8 +5,7 @@
 
 /*
  * Interface of a storage, which keeps a state: load it, become its only writer, then commit change
- * sets in order, each atomically. Calls must not overlap, except storage_has_lease(),
- * storage_is_waiting() and storage_usage().
+ * sets in order, each atomically. Calls must not overlap, except those that say so.
  *
  * The implementations are storage/sqlite/sqlite.h and storage/etcd/etcd.h.
  */
@@ -51,9 +50,9 @@ struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink);
         int (*lead)(struct storage *storage, const struct state_header *header);
         int (*commit)(struct storage *storage, const struct change_set *change_set);
-        int64_t (*renewal_ns)(const struct storage *storage); /* NULL: INT64_MAX */
-        bool (*has_lease)(const struct storage *storage);     /* NULL: always */
-        bool (*is_waiting)(const struct storage *storage);    /* NULL: never */
+        int64_t (*renewal_ns)(const struct storage *storage);    /* NULL: INT64_MAX */
+        int64_t (*lease_left_ns)(const struct storage *storage); /* NULL: INT64_MAX */
+        bool (*is_waiting)(const struct storage *storage);       /* NULL: never */
         /* NULL: not on a disk of this machine */
         bool (*usage)(const struct storage *storage, struct storage_usage *ret_usage);
         struct storage *(*close)(struct storage *storage);
@@ -151,13 +150,20 @@ static inline struct storage_limits storage_limits(const struct storage *storage
  * storage_has_lease(): return false if the lease has ended. Another process may be the writer then, so
  * a reply that depends on the state must wait for another commit: its success, or -ENOSPC, proves that
  * there was no other writer. Any thread may call, also during a commit.
+ *
+ * storage_lease_left_ns(): the time until the lease ends; 0 or less: it has ended; INT64_MAX: never. As
+ * storage_has_lease().
  */
 static inline int64_t storage_renewal_ns(const struct storage *storage) {
         return storage->operations->renewal_ns ? storage->operations->renewal_ns(storage) : INT64_MAX;
 }
 
+static inline int64_t storage_lease_left_ns(const struct storage *storage) {
+        return storage->operations->lease_left_ns ? storage->operations->lease_left_ns(storage) : INT64_MAX;
+}
+
 static inline bool storage_has_lease(const struct storage *storage) {
-        return !storage->operations->has_lease || storage->operations->has_lease(storage);
+        return storage_lease_left_ns(storage) > 0;
 }
 
 /*

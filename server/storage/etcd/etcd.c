@@ -445,11 +445,11 @@ static int64_t etcd_storage_renewal_ns(const struct storage *base) {
         return election_renewal_ns(&election, storage->begun_ns);
 }
 
-static bool etcd_storage_has_lease(const struct storage *base) {
+static int64_t etcd_storage_lease_left_ns(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
         struct election_config election = election_config_of(storage);
 
-        return election_has_lease(&election, atomic_load(&storage->sent_ns), system_clock_boot_ns());
+        return election_lease_left_ns(&election, atomic_load(&storage->sent_ns), system_clock_boot_ns());
 }
 
 static bool etcd_storage_is_waiting(const struct storage *base) {
@@ -488,7 +488,7 @@ static void set_limits(struct etcd_storage *storage) {
                 .lead = etcd_storage_lead,
                 .commit = etcd_storage_commit,
                 .renewal_ns = etcd_storage_renewal_ns,
-                .has_lease = etcd_storage_has_lease,
+                .lease_left_ns = etcd_storage_lease_left_ns,
                 .is_waiting = etcd_storage_is_waiting,
                 .close = etcd_storage_close,
                 .limits = { .entry_bytes = config->max_request_bytes / 4,

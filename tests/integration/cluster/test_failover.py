@@ -53,6 +53,8 @@ def test_one_member_leads_and_the_others_say_which(slow_cluster):
     wait_until(lambda: standby.waits_for(f'standby: "{leader.name}" leads'), "the standby names the leader")
     assert leader.member.pages.metrics()["statestore_leads"] == 1
     assert standby.pages.metrics()["statestore_leads"] == 0
+    assert 0 < leader.member.pages.metrics()["statestore_lease_remaining_seconds"] <= 20
+    assert standby.pages.metrics()["statestore_lease_remaining_seconds"] == 0
     assert standby.pages.metrics()["statestore_term"] == leader.member.pages.metrics()["statestore_term"]
 
 

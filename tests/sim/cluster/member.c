@@ -12,7 +12,7 @@
 #include "sim/cluster/cluster.h"
 
 #define WALL_MS     INT64_C(1696374425000)
-#define LEASE_ENDED INT64_MIN /* lease_sent_ns of a member without a lease */
+#define LEASE_ENDED (INT64_MIN / 2) /* lease_sent_ns of a member without a lease */
 
 int64_t member_clock_ns(const struct world *world, const struct member *member) {
         return member->clock_ns + world->now_ns + world->now_ns / 1000000 * member->ppm;
@@ -20,7 +20,8 @@ int64_t member_clock_ns(const struct world *world, const struct member *member) 
 
 bool member_has_lease(const struct world *world, const struct member *member) {
         return member->is_running && member->role == ROLE_LEADER &&
-               election_has_lease(&member->config, member->lease_sent_ns, member_clock_ns(world, member));
+               election_lease_left_ns(&member->config, member->lease_sent_ns,
+                                      member_clock_ns(world, member)) > 0;
 }
 
 static struct member *find_member(struct world *world, size_t machine) {

@@ -345,8 +345,8 @@ Test(election, remembers_the_first_receipt_of_the_header) {
 }
 
 Test(election, the_lease_of_the_leader_counts_from_the_sending) {
-        cr_expect(election_has_lease(&config, MS(1000), MS(4000) - 1));
-        cr_expect_not(election_has_lease(&config, MS(1000), MS(4000)));
+        cr_expect_eq(election_lease_left_ns(&config, MS(1000), MS(4000) - 1), 1);
+        cr_expect_eq(election_lease_left_ns(&config, MS(1000), MS(4000)), 0);
         cr_expect_eq(election_renewal_ns(&config, MS(1000)), MS(2000));
         cr_expect_eq(election_read_interval_ns(&config), MS(200));
 }

@@ -110,6 +110,26 @@ Test(metrics, show_the_disk_if_the_storage_has_one) {
         cr_expect(shows("statestore_disk_free_bytes 300"));
 }
 
+Test(metrics, show_the_lease_of_a_leader) {
+        static const struct {
+                int64_t left_ns;
+                const char *line;
+        } rows[] = {
+                { INT64_C(1234567890), "\nstatestore_lease_remaining_seconds 1.234\n" },
+                { -INT64_C(1000000000), "\nstatestore_lease_remaining_seconds 0.000\n" },
+                { INT64_MAX, "\nstatestore_lease_remaining_seconds 0.000\n" }, /* no cluster */
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                const struct metrics_source source = { .gauges.lease_left_ns = rows[i].left_ns };
+
+                buf_reset(&text);
+                metrics_append(&text, &source);
+                buf_append(&text, "", 1);
+                cr_expect_not_null(strstr((const char *)text.data, rows[i].line), "%zu", i);
+        }
+}
+
 Test(metrics, count_repeated_replies) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
                                    .timestamp = S("1696374425000:7:c") };

@@ -199,10 +199,10 @@ static int64_t renewal_ns(const struct storage *storage) {
         return broker->renewal_ns > 0 ? broker->renewal_ns : INT64_MAX;
 }
 
-static bool has_lease(const struct storage *storage) {
+static int64_t lease_left_ns(const struct storage *storage) {
         const struct broker *broker = (const struct broker *)storage;
 
-        return !broker->has_no_lease;
+        return broker->has_no_lease ? 0 : INT64_MAX;
 }
 
 struct storage *broker_storage(void) {
@@ -287,7 +287,7 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
                 .commit = commit,
                 .close = close_storage,
                 .renewal_ns = renewal_ns,
-                .has_lease = has_lease,
+                .lease_left_ns = lease_left_ns,
                 .is_waiting = is_waiting,
                 .usage = usage,
                 .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
