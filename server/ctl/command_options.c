@@ -82,10 +82,6 @@ static void add_word(struct parser *parser, const char *word) {
                 parser->arguments.at = parser->arguments.end;
                 return;
         }
-        if (!options->command && options->n_words == 0 && strcmp(word, "help") == 0) {
-                options->help = true;
-                return;
-        }
         if (!options->command && options->n_words == 0) {
                 for (size_t i = 0; i < n_commands; i++)
                         if (strcmp(word, commands[i].name) == 0)
@@ -305,8 +301,6 @@ enum options_result command_options_init(struct command_options *options, int n_
                 if (ctl_options[i].default_value)
                         result = set_option(options, &ctl_options[i], ctl_options[i].flag,
                                             ctl_options[i].default_value);
-        options->is_tls_given = false; /* the default does not count */
-
         result = result ?: read_environment(options) ?: read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;

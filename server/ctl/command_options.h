@@ -27,7 +27,7 @@ struct command_options {
         size_t n_endpoints;
 
         struct credentials credentials;
-        bool is_tls_given;     /* credentials.tls is not the default */
+        bool is_tls_given;
         const char *client_id; /* client_id_buffer without --client-id: random */
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;

@@ -12,7 +12,7 @@ static const char head[] =
         "Usage: statestorectl [OPTION]... COMMAND [ARGUMENT]...\n"
         "Reads and changes a state store (statestored, Azure IoT Operations) through its MQTT broker.\n"
         "\n"
-        "Commands; COMMAND --help, or help COMMAND, describes each:\n";
+        "Commands; COMMAND --help describes each:\n";
 
 static const char examples[] =
         "\n"

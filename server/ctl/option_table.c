@@ -105,7 +105,7 @@ const struct option ctl_options[] = {
                credentials.user),
         COMMON("--password-file", "FILE", NULL, "a file name", "file with the password in its first line",
                option_set_text, credentials.password_file),
-        COMMON("--tls", "on|off", "off", "on or off",
+        COMMON("--tls", "on|off", NULL, "on or off",
                "use TLS; trust the certificate authorities of the system", set_tls, credentials.tls),
         COMMON("--tls-ca-file", "FILE", NULL, "a file name",
                "trust the certificate authorities in this file; enables TLS", option_set_text,

@@ -61,7 +61,7 @@ END {
         print ""
         print "        if [[ $current == -* ]]; then"
         print "                COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))"
-        print "        elif [[ -z $command || $command == help ]]; then"
+        print "        elif [[ -z $command ]]; then"
         print "                COMPREPLY=($(compgen -W '" substr(commands, 2) "' -- \"$current\"))"
         print "        else"
         print "                case $command in"

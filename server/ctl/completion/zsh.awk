@@ -17,13 +17,6 @@ function values(placeholder) {
         return placeholder == "HOST" ? "_hosts" : " "
 }
 
-# Return the names of the commands, separated by blanks.
-function all_names(    i, text) {
-        for (i = 1; i <= n_commands; i++)
-                text = text " " names[i]
-        return substr(text, 2)
-}
-
 # Escape text for a single-quoted argument of _arguments.
 function quoted(text) {
         gsub(/\\|\[|\]|:/, "\\\\&", text)
@@ -89,7 +82,6 @@ END {
                         print "                '*:" quoted(synopsis[name]) ":" values(synopsis[name]) "'"
                 print "                ) ;;"
         }
-        print "                help) own=(':COMMAND:(" all_names() ")') ;;"
         print "                esac"
         print "                _arguments \"${common[@]}\" \"${own[@]}\""
         print "                ;;"

@@ -54,7 +54,6 @@ def test_bash_proposes_the_commands():
     assert bash_proposes("ex") == {"export"}
     assert bash_proposes("--timeout", "5s", "ge") == {"get"}
     assert bash_proposes("--timeout", "=", "5s", "ge") == {"get"}
-    assert bash_proposes("help", "") == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -107,10 +106,6 @@ def test_zsh_proposes_the_words_of_test():
     for word in "clock", "outage", "fault", "requests", "wait-for":
         assert set(zsh_action("test", word, "").strip("()").split()) == bash_proposes("test", word, "")
     assert zsh_action("test", "seed", "") == "_files"
-
-
-def test_zsh_proposes_the_commands_after_help():
-    assert set(zsh_action("help", "").strip("()").split()) == set(COMMANDS)
 
 
 def test_the_words_of_test_are_those_that_a_store_accepts(tmp_path):
