@@ -9,6 +9,9 @@ import { eventParser } from "./sse.js";
 const TOKEN = "statestore-token";
 const RETRY_MS = 2000;
 
+/* The error of a request with a Statestore-If-Version that the key does not have. */
+export const VERSION_CHANGED = "the version has changed";
+
 /* Events: "online"; "offline" with a reason in detail; "logged-out" with a reason. */
 export const connection = new EventTarget();
 

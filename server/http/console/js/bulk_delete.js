@@ -2,9 +2,9 @@
 
 /* Deleting by pattern: list what goes, then delete each key if it is still what was listed. */
 
-import { request } from "./api.js";
-import { checkbox, copyButton, el, errorBox, labelled, openDialog } from "./dom.js";
-import { byteSize, count, countdown, versionElement } from "./format.js";
+import { request, VERSION_CHANGED } from "./api.js";
+import { checkbox, copyButton, el, errorBox, labelled, openDialog, tableElement } from "./dom.js";
+import { byteSize, count, countdown, keyCount, versionElement } from "./format.js";
 import { KeySearch } from "./key_search.js";
 import { commandLine } from "./shell.js";
 import { shown } from "./text.js";
@@ -13,13 +13,14 @@ const LIMIT_MAX = 10000;
 const LISTED_MAX = 1000;
 
 function listElement(entries) {
-  const row = (entry) => el("tr", {},
-    el("td", {}, shown(entry.key, 120), entry.fence ? el("span", { class: "badge" }, "fenced") : null),
-    el("td", { class: "number" }, byteSize(entry.bytes)),
-    el("td", {}, countdown(entry.deadline)), el("td", {}, versionElement(entry.version)));
-  return el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Keys to delete" },
-    el("table", {}, el("tbody", {}, ...entries.slice(0, LISTED_MAX).map(row))),
-    entries.length > LISTED_MAX ? el("p", { class: "hint" }, `… and ${count(entries.length - LISTED_MAX)} more`) : null);
+  const rest = entries.length - LISTED_MAX;
+  const table = tableElement("Keys to delete", ["Key", "Size", "Expires in", "Version"],
+    entries.slice(0, LISTED_MAX).map((entry) => [
+      el("span", {}, shown(entry.key, 120), entry.fence ? el("span", { class: "badge" }, "fenced") : null),
+      byteSize(entry.bytes), countdown(entry.deadline), versionElement(entry.version)]));
+  table.classList.add("tall");
+  if (rest > 0) table.append(el("p", { class: "hint" }, `… and ${count(rest)} more`));
+  return table;
 }
 
 /* Delete the keys one after the other. Returns the counts, and the first error text. */
@@ -30,7 +31,7 @@ async function deleteAll(entries, progress, isStopped) {
     const reply = await request(["DEL", entry.key], { fence: entry.fence, ifVersion: entry.version });
     if (reply.type === "number" && reply.number === 1) {
       result.deleted++;
-    } else if (reply.type === "number" || reply.text === "the version has changed") {
+    } else if (reply.type === "number" || reply.text === VERSION_CHANGED) {
       result.changed++;
     } else {
       result.refused++;
@@ -75,7 +76,7 @@ export function deleteByPattern(initialPattern, onDone) {
       const button = el("button", { class: "danger", onclick: () => run(chosen()) });
       const chosen = () => entries.filter((entry) => alsoFenced.checked || !entry.fence);
       const label = () => {
-        button.textContent = `Delete ${count(chosen().length)} keys`;
+        button.textContent = `Delete ${keyCount(chosen().length)}`;
         button.disabled = chosen().length === 0;
       };
 
@@ -89,9 +90,8 @@ export function deleteByPattern(initialPattern, onDone) {
           ? `The first ${count(entries.length)} keys that match; more do. Raise the limit, or repeat it.`
           : `${count(entries.length)} keys match.`, " A key that changes meanwhile is left alone."),
         listElement(entries),
-        ...(fenced > 0
-          ? [checkbox(`Also the ${count(fenced)} keys with a fencing token, by sending it: holders of locks do not expect this`, alsoFenced)]
-          : []),
+        fenced === 0 ? "" : checkbox(`Also the ${count(fenced)} keys with a fencing token, by sending it: ` +
+          "holders of locks do not expect this", alsoFenced),
         el("div", { class: "actions" }, button, el("button", { onclick: close }, "Cancel"),
           copyButton(commandLine("del", [], ["--pattern", listed, "--yes"]))));
     }

@@ -82,7 +82,7 @@ export function chart(title, series, format, intervalMs) {
   show(null);
   return el("figure", { class: "chart" },
     el("figcaption", {}, el("h3", {}, title), when),
-    el("div", { class: "plot" }, el("span", { class: "top faint" }, format(maximum)), picture),
+    el("div", { class: "plot" }, el("span", { class: "maximum faint" }, format(maximum)), picture),
     el("div", { class: "axis faint" }, el("span", {}, `${MINUTES} min ago`), el("span", {}, "now")),
     el("div", { class: "legend" }, ...series.map(({ name }, i) =>
       el("span", {}, el("i", { class: `key key-${i}` }), `${name} `, values[i]))));

@@ -4,7 +4,7 @@
 
 import { getJson } from "./api.js";
 import { field } from "./bytes.js";
-import { copyButton, el, emptyState, errorBox, labelled, openDialog } from "./dom.js";
+import { copyButton, el, emptyState, errorBox, labelled, openDialog, viewHead } from "./dom.js";
 import { byteSize, count, time } from "./format.js";
 import { commandLine } from "./shell.js";
 import { sortableTable } from "./table.js";
@@ -71,11 +71,11 @@ const columns = [
     cell: (row) => el("button", { class: "link", onclick: () => showWatchedBy(row.client) }, shown(row.client, 60)) },
   { label: "User", value: (row) => row.user ?? "", cell: userOf },
   { label: "Identity", value: (row) => Number(row.verified), cell: identity },
-  { label: "Watched keys", class: "number", value: (row) => row.registrations, cell: (row) => count(row.registrations) },
-  { label: "Memory", class: "number", value: (row) => row.registration_bytes, cell: (row) => byteSize(row.registration_bytes) },
-  { label: "Requests", class: "number", value: (row) => row.requests, cell: (row) => count(row.requests) },
-  { label: "Bytes", class: "number", value: (row) => row.request_bytes, cell: (row) => byteSize(row.request_bytes) },
-  { label: "Refused", class: "number", value: (row) => row.refused,
+  { label: "Watched keys", class: "right", value: (row) => row.registrations, cell: (row) => count(row.registrations) },
+  { label: "Memory", class: "right", value: (row) => row.registration_bytes, cell: (row) => byteSize(row.registration_bytes) },
+  { label: "Requests", class: "right", value: (row) => row.requests, cell: (row) => count(row.requests) },
+  { label: "Bytes", class: "right", value: (row) => row.request_bytes, cell: (row) => byteSize(row.request_bytes) },
+  { label: "Refused", class: "right", value: (row) => row.refused,
     cell: (row) => el("span", { class: row.refused > 0 ? "bad" : "" }, count(row.refused)) },
   { label: "Last request", value: (row) => row.last_request_ms ?? 0,
     cell: (row) => el("span", { class: "number" }, row.last_request_ms ? time(row.last_request_ms) : "–") },
@@ -115,8 +115,7 @@ export function showClients(container) {
   }
 
   container.append(
-    el("div", { class: "view-head" }, el("h1", {}, "Clients and watchers"), status, el("span", { class: "spring" }),
-      el("button", { onclick: refresh }, "Refresh"), copyButton(commandLine("clients", []))),
+    viewHead("Clients and watchers", status, el("button", { onclick: refresh }, "Refresh"), copyButton(commandLine("clients", []))),
     el("div", { class: "toolbar-row wrap" },
       labelled("Filter by client or user", filter),
       el("form", {
@@ -128,5 +127,4 @@ export function showClients(container) {
       }, labelled("Who watches a key?", key), el("button", {}, "Show"))),
     content);
   refresh();
-  return { close() {} };
 }

@@ -53,6 +53,23 @@ export function errorBox(error) {
   return el("p", { class: "error", role: "alert" }, error.message ?? String(error));
 }
 
+/* The title of a view, its status line, and what can be done. */
+export function viewHead(title, status = null, ...actions) {
+  return el("div", { class: "view-head" }, el("h1", {}, title), status, el("span", { class: "spring" }), ...actions);
+}
+
+export function warning(...paragraphs) {
+  return el("div", { class: "warning", role: "alert" }, ...paragraphs.map((content) => el("p", {}, content)));
+}
+
+/* A table of rows of cells, which can be scrolled. */
+export function tableElement(label, headings, rows) {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    el("table", {},
+      el("thead", {}, el("tr", {}, ...headings.map((heading) => el("th", { scope: "col" }, heading)))),
+      el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", {}, cell)))))));
+}
+
 /* Open a modal dialog. The browser keeps the focus inside; Escape closes it. */
 export function openDialog(title, build, onClose = () => {}) {
   const heading = el("h2", { id: newId() }, title);

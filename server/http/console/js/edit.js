@@ -5,27 +5,17 @@
  * read as its condition, so it cannot destroy somebody else's change.
  */
 
-import { readKey, request } from "./api.js";
-import { bytesFromHex, bytesFromText, decodeUtf8, equalBytes, hexFromBytes } from "./bytes.js";
+import { readKey, request, VERSION_CHANGED } from "./api.js";
+import { bytesFromHex, bytesFromText, decodeUtf8, hexFromBytes } from "./bytes.js";
 import { diffElement } from "./diff.js";
-import { checkbox, copyButton, el, errorBox, labelled, notify, openDialog } from "./dom.js";
+import { checkbox, copyButton, el, errorBox, labelled, notify, openDialog, warning } from "./dom.js";
 import { byteSize, duration, versionElement } from "./format.js";
 import { commandLine } from "./shell.js";
 import { shownOnRequest } from "./text.js";
 
-const VERSION_CHANGED = "the version has changed";
 const UNITS = { ms: 1, s: 1000, min: 60000, h: 3600000, d: 86400000 };
 
-/* Return the present state of a key: { bytes (null: does not exist), version, fence, deadline }. */
-async function readState(key) {
-  const state = await readKey(key, Infinity);
-  if (state.reply.type === "error") throw new Error(state.reply.text);
-  return { ...state, bytes: state.reply.type === "blob" ? state.reply.bytes : null };
-}
-
-function option(value, label, selected) {
-  return el("option", { value, selected }, label);
-}
+const option = (value, label, selected = false) => el("option", { value, selected }, label);
 
 /* The value: as text, as hexadecimal digits, or from a file. */
 class ValueField {
@@ -33,24 +23,24 @@ class ValueField {
     const text = decodeUtf8(bytes);
     this.area = el("textarea", { rows: 10, spellcheck: "false", value: text ?? "" });
     /* A text area changes some characters, such as carriage returns: such values are edited as hex. */
-    const isText = text !== null && this.area.value === text && !/[\0-\x08\x0b-\x1f]/.test(text);
+    const isText = this.area.value === text && !/[\0-\x08\x0b-\x1f]/.test(text);
     if (!isText) this.area.value = hexFromBytes(bytes);
     this.file = el("input", { type: "file", "aria-label": "File", hidden: true });
     this.mode = el("select", { onchange: () => this.changeMode() },
-      option("text", "Text", isText), option("hex", "Hexadecimal", !isText), option("file", "File", false));
+      option("text", "Text", isText), option("hex", "Hexadecimal", !isText), option("file", "File"));
     this.previous = this.mode.value;
     this.element = el("div", {}, labelled("Value as", this.mode), labelled("Value", this.area), this.file);
   }
 
-  /* Keep what was typed if it can be shown in the new mode. */
+  /* Keep what was typed if the new mode can show it. */
   changeMode() {
-    const { area, mode, previous } = this;
-    const bytes = previous === "hex" ? bytesFromHex(area.value) : bytesFromText(area.value);
-    if (mode.value === "hex" && previous !== "hex") area.value = hexFromBytes(bytes);
-    if (mode.value === "text" && previous === "hex") area.value = (bytes && decodeUtf8(bytes)) ?? "";
-    this.file.hidden = mode.value !== "file";
-    area.parentElement.hidden = mode.value === "file";
-    if (mode.value !== "file") this.previous = mode.value;
+    const { area, previous } = this;
+    const mode = this.mode.value;
+    if (mode === "hex" && previous === "text") area.value = hexFromBytes(bytesFromText(area.value));
+    if (mode === "text" && previous === "hex") area.value = decodeUtf8(bytesFromHex(area.value) ?? []) ?? "";
+    this.file.hidden = mode !== "file";
+    area.parentElement.hidden = mode === "file";
+    if (mode !== "file") this.previous = mode;
   }
 
   async read() {
@@ -70,8 +60,8 @@ class ExpiryField {
   constructor(deadline) {
     this.deadline = deadline;
     this.kind = el("select", { onchange: () => { this.after.hidden = this.kind.value !== "after"; } },
-      deadline === undefined ? null : option("keep", `As now: in ${duration(deadline - Date.now())}`, true),
-      option("never", "Never", deadline === undefined), option("after", "After …", false));
+      deadline ? option("keep", `As now: in ${duration(deadline - Date.now())}`) : null,
+      option("never", "Never"), option("after", "After …"));
     this.number = el("input", { type: "number", min: 1, value: 60, class: "short", "aria-label": "Lifetime" });
     this.unit = el("select", { "aria-label": "Unit" },
       ...Object.keys(UNITS).map((unit) => option(unit, unit, unit === "s")));
@@ -79,49 +69,39 @@ class ExpiryField {
     this.element = el("div", { class: "inline" }, labelled("Expires", this.kind), this.after);
   }
 
-  /* Return milliseconds, or null for a key that does not expire. */
+  /* Return the time when the key expires, or null; as it is when the difference is shown. */
   read() {
     if (this.kind.value === "never") return null;
-    if (this.kind.value === "keep") {
-      const ms = this.deadline - Date.now();
-      if (ms <= 0) throw new Error("The key has expired in the meantime. Choose another lifetime.");
-      return ms;
-    }
-    const ms = Math.round(Number(this.number.value) * UNITS[this.unit.value]);
-    if (!(ms >= 1)) throw new Error("The lifetime must be at least 1 ms.");
+    const ms = this.kind.value === "keep"
+      ? this.deadline - Date.now() : Math.round(Number(this.number.value) * UNITS[this.unit.value]);
+    if (!(ms >= 1)) throw new Error("The key would have expired already. Choose a longer lifetime.");
     return ms;
   }
 }
 
-function setWords(key, write) {
-  const words = ["SET", key, write.bytes];
-  if (write.isNew) words.push("NX");
-  if (write.expiresMs !== null) words.push("PX", String(Math.round(write.expiresMs)));
-  return words;
+/*
+ * A change: { bytes, null to delete the key; expiresMs, null for never; isNew: only if the key does not
+ * exist }. A state of a key is { bytes, null if it does not exist; version, fence, deadline }.
+ */
+function words(key, { bytes, expiresMs, isNew }) {
+  if (bytes === null) return ["DEL", key];
+  return ["SET", key, bytes, ...(isNew ? ["NX"] : []), ...(expiresMs === null ? [] : ["PX", String(expiresMs)])];
 }
 
-function setCommand(key, write, fence) {
-  const options = [];
-  if (write.isNew) options.push("--nx");
-  if (write.expiresMs !== null) options.push("--px", `${Math.round(write.expiresMs)}ms`);
-  if (fence) options.push("--fence", fence);
-  return commandLine("set", [key, write.bytes], options);
+function command(key, { bytes, expiresMs, isNew }, fence) {
+  const options = fence ? ["--fence", fence] : [];
+  if (bytes === null) return commandLine("del", [key], options);
+  if (isNew) options.push("--nx");
+  if (expiresMs !== null) options.push("--px", `${expiresMs}ms`);
+  return commandLine("set", [key, bytes], options);
 }
 
-/* Ask before a change of a key with a fencing token. Returns the element and whether it may go on. */
-function fenceQuestion(fence, onChange) {
-  if (!fence) return { element: null, isAccepted: () => true };
-  const box = el("input", { type: "checkbox", onchange: onChange });
-  return {
-    isAccepted: () => box.checked,
-    element: el("div", { class: "warning" },
-      el("p", {}, "A fencing token protects this key: probably the holder of a lock writes it. The change " +
-        "needs the token, and the holder does not expect it."),
-      checkbox(el("span", {}, "Send the present token ", versionElement(fence)), box)),
-  };
+async function readState(key) {
+  const state = await readKey(key, Infinity);
+  if (state.reply.type === "error") throw new Error(state.reply.text);
+  return { ...state, bytes: state.reply.bytes ?? null };
 }
 
-/* One change of a key, from the question to its end. Subclasses: EditDialog, DeleteDialog. */
 class ChangeDialog {
   constructor(title, { key, current, onDone }) {
     Object.assign(this, { key, current, onDone });
@@ -133,160 +113,107 @@ class ChangeDialog {
 
   show(...nodes) {
     this.body.replaceChildren(...nodes.filter(Boolean));
-    this.body.querySelector("input:not([hidden]), textarea, button")?.focus();
+    this.body.querySelector("input:not([hidden]), textarea, button:not([disabled])")?.focus();
   }
 
-  /* Run the action with its button disabled; show its error. */
-  action(label, run, cssClass = "primary") {
-    const button = el("button", {
+  /* A button that runs the action, and shows its error. */
+  button(label, run, cssClass) {
+    return el("button", {
       class: cssClass,
-      onclick: async () => {
-        button.disabled = true;
+      onclick: async (event) => {
+        event.target.disabled = true;
         this.body.querySelector(".error")?.remove();
-        try {
-          await run();
-        } catch (error) {
-          this.body.append(errorBox(error));
-        }
-        button.disabled = false;
+        await run().catch((error) => this.body.append(errorBox(error)));
+        event.target.disabled = false;
       },
     }, label);
-    return button;
   }
 
-  cancelButton(label = "Cancel") {
-    return el("button", { onclick: this.close }, label);
-  }
-
-  finish(text) {
-    notify(text);
-    this.close();
-    this.onDone(this.key);
-  }
-
-  /* The reply to a change: go on, let the user decide about a conflict, or show the error. */
-  async handleReply(reply, doneText) {
-    const isConflict = (reply.type === "error" && reply.text === VERSION_CHANGED) ||
-      (reply.type === "number" && reply.number === -1);
-    if (isConflict) {
-      const theirs = await readState(this.key);
-      this.showConflict(theirs);
-    } else if (reply.type === "error") {
-      throw new Error(`The store refused the request: ${reply.text}`);
-    } else {
-      this.finish(doneText);
-    }
+  showForm() {
+    this.isNewKey = this.key === undefined;
+    this.value = new ValueField(this.current?.bytes ?? new Uint8Array(0));
+    this.expiry = new ExpiryField(this.current?.deadline);
+    this.name = el("input", { spellcheck: "false", autocomplete: "off" });
+    this.onlyNew = el("input", { type: "checkbox", checked: true });
+    this.form = [
+      this.isNewKey ? labelled("Key", this.name) : this.keyElement(), this.value.element, this.expiry.element,
+      this.isNewKey ? checkbox("Only if the key does not exist (NX)", this.onlyNew) : null,
+      el("div", { class: "actions" }, this.button("Show the difference", () => this.review(), "primary"),
+        el("button", { onclick: this.close }, "Cancel")),
+    ];
+    this.show(...this.form);
   }
 
   keyElement() {
     return el("p", { class: "key-name" }, shownOnRequest(this.key, 160));
   }
-}
-
-class EditDialog extends ChangeDialog {
-  constructor(options) {
-    super(options.key === undefined ? "New key" : "Edit a key", options);
-    this.isNewKey = options.key === undefined;
-    this.valueField = new ValueField(this.current?.bytes ?? new Uint8Array(0));
-    this.expiryField = new ExpiryField(this.current?.deadline);
-    this.keyInput = el("input", { spellcheck: "false", autocomplete: "off", required: true });
-    this.onlyNew = el("input", { type: "checkbox", checked: true });
-    this.form = el("div", {},
-      this.isNewKey ? labelled("Key", this.keyInput) : this.keyElement(),
-      this.valueField.element, this.expiryField.element,
-      this.isNewKey ? checkbox("Only if the key does not exist (NX)", this.onlyNew) : null);
-    this.showForm();
-  }
-
-  showForm() {
-    this.show(this.form, el("div", { class: "actions" },
-      this.action("Show the difference", () => this.review()), this.cancelButton()));
-  }
 
   async review() {
-    if (this.isNewKey) this.key = this.keyInput.value;
+    if (this.isNewKey) this.key = this.name.value;
     if (this.key === "") throw new Error("The key is empty.");
-    this.write = {
-      bytes: await this.valueField.read(),
-      expiresMs: this.expiryField.read(),
-      isNew: this.isNewKey && this.onlyNew.checked,
+    this.change = {
+      bytes: await this.value.read(), expiresMs: this.expiry.read(), isNew: this.isNewKey && this.onlyNew.checked,
     };
     if (this.isNewKey) this.current = await readState(this.key);
-    if (this.write.isNew && this.current.bytes !== null) this.showConflict(this.current);
-    else this.showReview(this.current);
+    if (this.change.isNew && this.current.bytes !== null) this.showConflict(this.current);
+    else this.ask(this.current, this.change.bytes === null ? "Delete" : "Write");
   }
 
-  /* What the write does to this state of the key, and the buttons to do it. */
-  showReview(state, note = null, label = "Write") {
-    const question = fenceQuestion(state.fence, () => { button.disabled = !question.isAccepted(); });
-    const button = this.action(label, () => this.send(state));
-    const { expiresMs, bytes } = this.write;
-    button.disabled = !question.isAccepted();
+  /* Show what the change does to this state of the key, and ask. */
+  ask(state, label, note = null) {
+    const { bytes, expiresMs } = this.change;
+    const accepted = el("input", { type: "checkbox", onchange: () => { button.disabled = !accepted.checked; } });
+    const button = this.button(label, () => this.send(state), bytes === null ? "danger" : "primary");
+    button.disabled = Boolean(state.fence);
     this.show(note, this.keyElement(), diffElement(state.bytes, bytes),
-      el("p", { class: "hint" }, `${byteSize(bytes.length)}; ` +
-        (expiresMs === null ? "does not expire." : `expires after ${duration(expiresMs)}.`)),
-      question.element,
+      bytes === null ? null : el("p", { class: "hint" }, `${byteSize(bytes.length)}; `,
+        expiresMs === null ? "does not expire." : `expires after ${duration(expiresMs)}.`),
+      state.fence ? warning("A fencing token protects this key: probably the holder of a lock writes it, " +
+        "and does not expect this change.", checkbox(el("span", {}, "Send the present token ",
+        versionElement(state.fence)), accepted)) : null,
       el("div", { class: "actions" }, button,
-        el("button", { onclick: () => this.showForm() }, "Back"), this.cancelButton(),
-        copyButton(() => setCommand(this.key, this.write, state.fence))));
+        this.form ? el("button", { onclick: () => this.show(...this.form) }, "Back") : null,
+        el("button", { onclick: this.close }, "Cancel"),
+        copyButton(() => command(this.key, this.change, state.fence))));
   }
 
   async send(state) {
-    const ifVersion = this.write.isNew ? undefined : state.version ?? "none";
-    const reply = await request(setWords(this.key, this.write), { fence: state.fence, ifVersion });
-    await this.handleReply(reply, "The key is set.");
-  }
-
-  showConflict(theirs) {
-    if (this.write.isNew && this.isNewKey) this.write.isNew = false;
-    const isEqual = theirs.bytes !== null && equalBytes(theirs.bytes, this.write.bytes);
-    const text = theirs.bytes === null
-      ? "Nothing was written: the key was deleted or has expired since you read it."
-      : this.isNewKey ? "Nothing was written: the key exists already."
-        : "Nothing was written: somebody else changed the key since you read it.";
-    this.showReview(theirs, el("div", { class: "warning", role: "alert" },
-      el("p", {}, text), el("p", {}, isEqual
-        ? "Its value is now the same as yours."
-        : "Below is what your change would do to the present value: - is theirs, + is yours.")),
-    theirs.bytes === null ? "Write it as a new key" : "Overwrite theirs");
-  }
-}
-
-class DeleteDialog extends ChangeDialog {
-  constructor(options) {
-    super("Delete a key", options);
-    this.showQuestion(this.current);
-  }
-
-  showQuestion(state, note = null) {
-    const question = fenceQuestion(state.fence, () => { button.disabled = !question.isAccepted(); });
-    const button = this.action("Delete", () => this.send(state), "danger");
-    button.disabled = !question.isAccepted();
-    this.show(note, this.keyElement(), diffElement(state.bytes, null), question.element,
-      el("div", { class: "actions" }, button, this.cancelButton(),
-        copyButton(commandLine("del", [this.key], state.fence ? ["--fence", state.fence] : []))));
-  }
-
-  async send(state) {
-    const reply = await request(["DEL", this.key], { fence: state.fence, ifVersion: state.version });
-    await this.handleReply(reply, "The key is deleted.");
-  }
-
-  showConflict(theirs) {
-    if (theirs.bytes === null) {
-      this.finish("The key is gone already.");
+    const ifVersion = this.change.isNew ? undefined : state.version ?? "none";
+    const reply = await request(words(this.key, this.change), { fence: state.fence, ifVersion });
+    if (reply.text === VERSION_CHANGED || reply.number === -1) {
+      this.showConflict(await readState(this.key));
       return;
     }
-    this.showQuestion(theirs, el("div", { class: "warning", role: "alert" },
-      el("p", {}, "Nothing was deleted: somebody else changed the key since you read it. This is its value now:")));
+    if (reply.type === "error") throw new Error(`The store refused the request: ${reply.text}`);
+    notify(this.change.bytes === null ? "The key is deleted." : "The key is set.");
+    this.close();
+    this.onDone(this.key);
+  }
+
+  /* Nothing was written. Show what the change would do to the present state, and let the user decide. */
+  showConflict(theirs) {
+    const wasNew = this.change.isNew;
+    this.change.isNew = false;
+    if (theirs.bytes === null && this.change.bytes === null) {
+      this.close();
+      this.onDone(this.key);
+      return;
+    }
+    const cause = theirs.bytes === null ? "the key was deleted or has expired since you read it."
+      : wasNew ? "the key exists already." : "somebody else changed the key since you read it.";
+    this.ask(theirs, theirs.bytes === null ? "Write it as a new key"
+      : this.change.bytes === null ? "Delete theirs" : "Overwrite theirs",
+    warning(`Nothing was changed: ${cause}`, "Below: − is the present value, + is yours."));
   }
 }
 
 /* options: key and current state of an existing key, or neither; onDone(key) after the change. */
 export function editKey(options) {
-  return new EditDialog(options);
+  new ChangeDialog(options.key === undefined ? "New key" : "Edit a key", options).showForm();
 }
 
 export function deleteKey(options) {
-  return new DeleteDialog(options);
+  const dialog = new ChangeDialog("Delete a key", options);
+  dialog.change = { bytes: null, expiresMs: null, isNew: false };
+  dialog.ask(options.current, "Delete");
 }

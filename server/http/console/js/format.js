@@ -8,6 +8,10 @@ export function count(n) {
   return n === null || n === undefined ? "–" : n.toLocaleString("en");
 }
 
+export function keyCount(n, more = "") {
+  return n === 1 && more === "" ? "1 key" : `${count(n)}${more} keys`;
+}
+
 export function byteSize(n) {
   if (n === null || n === undefined) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -38,13 +42,13 @@ export function microseconds(us) {
 
 const two = (n) => String(n).padStart(2, "0");
 
-/* Local time, with milliseconds; with the date unless it is today. */
+/* Local time: with milliseconds if it is today, else with the date. */
 export function time(ms, now = Date.now()) {
   const date = new Date(ms);
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}` +
-    `.${String(date.getMilliseconds()).padStart(3, "0")}`;
-  return date.toDateString() === new Date(now).toDateString() ? clock : `${day} ${clock}`;
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return date.toDateString() === new Date(now).toDateString()
+    ? `${clock}.${String(date.getMilliseconds()).padStart(3, "0")}` : `${day} ${clock}`;
 }
 
 /* Return { ms, counter, node } of an HLC such as 001795219608228:00000:StateStore, or null. */

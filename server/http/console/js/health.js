@@ -4,15 +4,13 @@
 
 import { getJson } from "./api.js";
 import { chart } from "./chart.js";
-import { copyButton, el, errorBox } from "./dom.js";
+import { copyButton, el, errorBox, viewHead, warning } from "./dom.js";
 import { byteSize, count, duration, microseconds } from "./format.js";
 import { commandLine } from "./shell.js";
 
 const REFRESH_MS = 5000;
 const SERIES_MAX = 6;
-const BROKERS = {
-  plugin: "connected, with the plugin", plain: "connected, without the plugin", unknown: "connected, not recognized yet",
-};
+const BROKERS = { plugin: "with the plugin", plain: "without the plugin", unknown: "not recognized yet" };
 
 function tile(name, value, detail = null, use = null) {
   return el("div", { class: "tile" }, el("dt", {}, name), el("dd", {}, value),
@@ -26,7 +24,7 @@ function used(name, { n, max }, format) {
 
 function tiles(health) {
   const list = [
-    tile("Broker", health.broker.connected ? BROKERS[health.broker.kind] ?? health.broker.kind : "not connected"),
+    tile("Broker", health.broker.connected ? "connected" : "not connected", BROKERS[health.broker.kind]),
     used("Keys", health.keys, count), used("Memory", health.bytes, byteSize),
     used("Watched keys", health.registrations, count), used("Waiting requests", health.waiting_bytes, byteSize),
     tile("Remembered replies", count(health.remembered.n),
@@ -34,9 +32,8 @@ function tiles(health) {
     tile("Dropped requests", count(health.dropped)),
     tile("Running for", duration(health.now_ms - health.started_ms)),
   ];
-  if (health.commits) {
-    list.push(tile("Commits", count(health.commits.n), `${count(health.commits.failed)} failed`));
-  } else list.push(tile("Commits", "none", "the store is in memory"));
+  list.push(health.commits ? tile("Commits", count(health.commits.n), `${count(health.commits.failed)} failed`)
+    : tile("Commits", "none", "the store is in memory"));
   if (health.disk) list.push(tile("Free on disk", byteSize(health.disk.free_bytes)));
   if (health.cluster)
     list.push(tile("Cluster", health.cluster.leads ? "this member leads" : "standby", `term ${health.cluster.term}`));
@@ -81,8 +78,7 @@ function state(health) {
 }
 
 function warnings(health) {
-  return health.warnings.map(({ text, remedy }) => el("div", { class: "warning" },
-    el("p", {}, el("strong", {}, `▲ ${text}`)), remedy ? el("p", {}, remedy) : null));
+  return health.warnings.map(({ text, remedy }) => warning(el("strong", {}, `▲ ${text}`), remedy));
 }
 
 function explanation(session) {
@@ -99,8 +95,7 @@ export function showHealth(container, session) {
   const content = el("div", {}, el("p", { class: "faint" }, "Loading…"));
   let timer;
 
-  container.append(el("div", { class: "view-head" }, el("h1", {}, "Health"), el("span", { class: "spring" }),
-    copyButton(commandLine("stat", []))));
+  container.append(viewHead("Health", null, copyButton(commandLine("stat", []))));
   const note = explanation(session);
   if (note) container.append(note);
   container.append(content);

@@ -5,7 +5,7 @@
 import { checkbox, el, emptyState, errorBox, labelled } from "./dom.js";
 import { deleteByPattern } from "./bulk_delete.js";
 import { editKey } from "./edit.js";
-import { byteSize, count, countdown, versionElement } from "./format.js";
+import { byteSize, count, countdown, keyCount, versionElement } from "./format.js";
 import { escapePattern, KEYS_MAX, KeySearch, patternOf } from "./key_search.js";
 import { VirtualList } from "./list.js";
 import { escapedString, shown } from "./text.js";
@@ -52,7 +52,7 @@ class KeysView {
       type: "search", value: kept.search, placeholder: "All keys", spellcheck: "false", autocomplete: "off",
     });
     const separator = el("input", {
-      value: kept.separator, maxlength: 8, class: "short",
+      value: kept.separator, maxlength: 8, class: "short", "aria-label": "Separator of the tree",
       onchange: () => {
         kept.separator = separator.value;
         kept.open.clear();
@@ -78,18 +78,22 @@ class KeysView {
     el("div", { class: "toolbar-row" },
       labelled("Search keys", search), el("button", { class: "primary" }, "Search")),
     el("div", { class: "toolbar-row" },
-      checkbox("Tree by", tree), separatorField(separator),
+      checkbox("Tree by", tree), separator,
       el("span", { class: "spring" }),
       el("button", { type: "button", onclick: () => this.create() }, "New key"),
       el("button", { type: "button", onclick: () => this.deleteMany() }, "Delete by pattern")));
   }
 
-  /* Start again from the first page. */
+  /* Start again from the first page. The old rows stay until it has come. */
   startSearch() {
     this.search?.stop();
     this.search = new KeySearch(patternOf(kept.search));
-    this.rebuild();
+    this.tree = this.newTree();
     this.readMore();
+  }
+
+  newTree() {
+    return new KeyTree(kept.isTree ? kept.separator : "");
   }
 
   searchFor(search) {
@@ -116,7 +120,7 @@ class KeysView {
   }
 
   rebuild() {
-    this.tree = new KeyTree(kept.isTree ? kept.separator : "");
+    this.tree = this.newTree();
     for (const entry of this.search.entries.values()) this.tree.add(entry);
     this.redraw();
   }
@@ -144,7 +148,7 @@ class KeysView {
       parts.push(`${count(n)} keys are shown, and there are more.`,
         el("button", { class: "small", onclick: () => this.readMore() }, "Load more"));
     } else {
-      parts.push(n === 1 ? "1 key" : `${count(n)} keys`);
+      parts.push(keyCount(n));
     }
     this.status.replaceChildren(...parts);
   }
@@ -169,7 +173,7 @@ class KeysView {
       const more = this.search.isDone ? "" : "+";
       name.append(el("span", { class: row.isOpen ? "arrow open" : "arrow", "aria-hidden": "true" }),
         shown(row.name, 120));
-      element.append(el("span", { class: "faint folder-count" }, `${count(row.nKeys)}${more} keys`));
+      element.append(el("span", { class: "faint folder-count" }, keyCount(row.nKeys, more)));
       if (!this.search.isDone) element.append(this.searchHereButton(row));
       return;
     }
@@ -259,11 +263,6 @@ class KeysView {
   deleteMany() {
     deleteByPattern(this.search.pattern, () => this.startSearch());
   }
-}
-
-function separatorField(input) {
-  input.setAttribute("aria-label", "Separator of the tree");
-  return input;
 }
 
 export function showKeys(container, session) {

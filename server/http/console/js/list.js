@@ -22,7 +22,7 @@ export class VirtualList {
     this.space = el("div", { class: "list-space", role: "presentation" });
     this.element = el("div", {
       class: "list", tabindex: 0, role: options.role, "aria-label": options.label,
-      onscroll: () => this.draw(), onkeydown: (event) => this.readKey(event), onfocus: () => this.draw(),
+      onscroll: () => this.draw(), onkeydown: (event) => this.readKey(event),
     }, this.space);
     new ResizeObserver(() => this.draw()).observe(this.element);
   }

@@ -4,7 +4,7 @@
 
 import { getJson, readEvents } from "./api.js";
 import { field } from "./bytes.js";
-import { copyButton, el, emptyState, errorBox, labelled } from "./dom.js";
+import { copyButton, el, emptyState, errorBox, labelled, viewHead } from "./dom.js";
 import { byteSize, count, time } from "./format.js";
 import { patternOf } from "./key_search.js";
 import { commandLine } from "./shell.js";
@@ -56,7 +56,7 @@ class LiveView {
     this.search = el("input", { type: "search", value: kept.search, placeholder: "All keys", spellcheck: "false" });
     this.client = el("input", { type: "search", value: kept.client, placeholder: "All clients", spellcheck: "false" });
     container.append(
-      el("div", { class: "view-head" }, el("h1", {}, "Live"), this.status, el("span", { class: "spring" }), this.pause,
+      viewHead("Live", this.status, this.pause,
         el("button", { onclick: () => this.start(0) }, "Last minute"),
         el("button", { onclick: () => this.clear() }, "Clear"),
         copyButton(() => commandLine("monitor", kept.search === "" ? [] : [patternOf(kept.search)]))),

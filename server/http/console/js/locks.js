@@ -4,7 +4,7 @@
 
 import { getJson } from "./api.js";
 import { field } from "./bytes.js";
-import { copyButton, el, emptyState, errorBox } from "./dom.js";
+import { copyButton, el, emptyState, errorBox, viewHead } from "./dom.js";
 import { count, countdown, parseVersion, versionElement } from "./format.js";
 import { readEntry } from "./key_search.js";
 import { commandLine } from "./shell.js";
@@ -60,8 +60,7 @@ export function showLocks(container, session) {
   let timer;
 
   container.append(
-    el("div", { class: "view-head" }, el("h1", {}, "Locks"), status, el("span", { class: "spring" }),
-      copyButton(commandLine("scan", [], ["--long"]))),
+    viewHead("Locks", status, copyButton(commandLine("scan", [], ["--long"]))),
     content);
 
   function show({ locks, hasMore }) {

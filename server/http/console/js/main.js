@@ -33,7 +33,7 @@ let session = null;
 let view = null;
 
 function closeView() {
-  view?.close();
+  view?.close?.();
   view = null;
   main.replaceChildren();
 }

@@ -4,7 +4,7 @@
 
 import { readKey } from "./api.js";
 import { decodeUtf8, hexDump } from "./bytes.js";
-import { copyButton, download, el, emptyState, errorBox } from "./dom.js";
+import { copyButton, download, el, emptyState, errorBox, tableElement } from "./dom.js";
 import { deleteKey, editKey } from "./edit.js";
 import { byteSize, count, countdown, versionElement } from "./format.js";
 import { commandLine } from "./shell.js";
@@ -20,20 +20,17 @@ const TABLE_ROWS = 500;
 
 const LABELS = { text: "Text", json: "JSON", table: "Table", hex: "Hex" };
 
-function tableElement(text) {
+function linesElement(text) {
   const { columns, rows } = parseNdjson(text);
-  const cell = (value) => {
-    if (value === undefined) return el("td", {});
-    return el("td", {}, shown(typeof value === "string" ? value : JSON.stringify(value), 200));
-  };
-  return el("div", { class: "scroll" },
-    el("table", {},
-      el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col" }, shown(name, 60))))),
-      el("tbody", {}, ...rows.slice(0, TABLE_ROWS).map((row) =>
-        el("tr", {}, ...columns.map((name) => cell(row[name])))))),
-    rows.length > TABLE_ROWS
-      ? el("p", { class: "hint" }, `${TABLE_ROWS} of ${count(rows.length)} lines are shown: download the value for all.`)
-      : null);
+  const cell = (value) =>
+    (value === undefined ? "" : shown(typeof value === "string" ? value : JSON.stringify(value), 200));
+  const table = tableElement("Lines of the value", columns.map((name) => shown(name, 60)),
+    rows.slice(0, TABLE_ROWS).map((row) => columns.map((name) => cell(row[name]))));
+  if (rows.length > TABLE_ROWS) {
+    table.append(el("p", { class: "hint" },
+      `${TABLE_ROWS} of ${count(rows.length)} lines are shown: download the value for all.`));
+  }
+  return table;
 }
 
 function hexElement(bytes) {
@@ -48,7 +45,7 @@ function hexElement(bytes) {
 function formatted(format, bytes, text) {
   if (bytes.length === 0) return el("p", { class: "faint" }, "The value is empty.");
   if (format === "hex") return hexElement(bytes);
-  if (format === "table") return tableElement(text);
+  if (format === "table") return linesElement(text);
   return el("pre", {}, shownOnRequest(format === "json" ? indentJson(text) : text, SHOWN_CHARACTERS, true));
 }
 
