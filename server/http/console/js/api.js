@@ -15,7 +15,9 @@ export const VERSION_CHANGED = "the version has changed";
 /* Events: "online"; "offline" with a reason in detail; "logged-out" with a reason. */
 export const connection = new EventTarget();
 
+/* isReady: false if the store is reached, but does not serve requests. */
 let isOnline = true;
+let isReady = true;
 
 /* The server refused a call, or did not answer (status 0). */
 export class ApiError extends Error {
@@ -45,16 +47,17 @@ export function logOut(reason) {
 async function retryUntilOnline() {
   while (!isOnline) {
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    await send("/api/session").catch(() => null);
+    const health = await getJson("/api/health").catch(() => null);
+    isOnline = health !== null && (isReady || health.ready);
   }
+  announce("online");
 }
 
-function setOnline(value, reason) {
-  if (!value) announce("offline", reason);
-  if (value === isOnline) return;
-  isOnline = value;
-  if (value) announce("online");
-  else retryUntilOnline();
+function setOffline(reason) {
+  announce("offline", reason);
+  if (!isOnline) return;
+  isOnline = false;
+  retryUntilOnline();
 }
 
 async function refusal(response) {
@@ -78,16 +81,16 @@ async function send(path, options = {}) {
     response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    setOnline(false, "The server does not answer.");
+    isReady = true;
+    setOffline("The server does not answer.");
     throw new ApiError(0, "the server does not answer");
   }
-  if (response.ok) {
-    setOnline(true);
-    return response;
-  }
+  if (response.ok) return response;
   const error = await refusal(response);
-  if (error.status === 503) setOnline(false, `The store does not serve requests now: ${error.message}.`);
-  else setOnline(true);
+  if (error.status === 503) {
+    isReady = false;
+    setOffline(`The store does not serve requests now: ${error.message}.`);
+  }
   if (error.status === 401 && token !== null) logOut(error.message);
   throw error;
 }

@@ -54,10 +54,6 @@ export function concatenate(parts) {
   return all;
 }
 
-export function equalBytes(a, b) {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
-}
-
 export function bytesFromBase64(base64) {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

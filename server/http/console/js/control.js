@@ -42,7 +42,7 @@ function commandCard(onDone) {
     }
   }
   return el("section", { class: "card" },
-    el("form", { class: "toolbar-row", onsubmit: run }, labelled("Command", input),
+    el("form", { class: "toolbar-row wrap", onsubmit: run }, labelled("Command", input),
       el("button", { class: "primary" }, "Run"), copyButton(() => testCommand(input.value))),
     el("div", { class: "actions" }, ...EXAMPLES.map((example) => el("button", {
       class: "small mono",
@@ -73,7 +73,7 @@ function payloadElement(bytes, isHex) {
 
 function journalCells(line, isHex) {
   return [
-    count(line.number), time(line.time), shown(field(line, "client") ?? "", 60),
+    count(line.number), el("span", { class: "number" }, time(line.time)), shown(field(line, "client") ?? "", 60),
     el("span", {}, `${line.event ?? line.verb ?? ""} `, shown(field(line, "key") ?? "", 80),
       line.fault ? el("span", { class: "badge" }, `fault: ${line.fault}`) : null),
     payloadElement(bytesOf(line, line.event ? "value" : "request"), isHex),

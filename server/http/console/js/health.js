@@ -113,6 +113,7 @@ export function showHealth(container, session) {
 
   refresh();
   return {
+    goesOn: true,
     close() {
       abort.abort();
       clearTimeout(timer);

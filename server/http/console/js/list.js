@@ -10,7 +10,7 @@ const MARGIN = 8;
  * move its active row.
  *
  * options: role ("tree" or "listbox"), label, fill(element, row) puts a row into its element,
- * onActivate(row), onKey(event, row, index) for further keys, onEnd() when the last row is visible.
+ * onActivate(row), onKey(event, row, index) for further keys: returns false for a key that it ignores.
  */
 export class VirtualList {
   rows = [];
@@ -68,7 +68,6 @@ export class VirtualList {
     for (let i = first; i < last; i++) elements.push(this.rowElement(i));
     this.space.replaceChildren(...elements);
     if (this.rows.length > 0) this.element.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
-    if (last === this.rows.length) this.options.onEnd?.();
   }
 
   readKey(event) {

@@ -21,8 +21,7 @@ const kept = { search: "", client: "" };
 
 function rowElement(event) {
   if (event.kind === "gap") {
-    return el("tr", { class: "gap" }, el("td", { colspan: 5 },
-      `${count(event.lost)} events are missing here: they came faster than this page could read them.`));
+    return el("tr", { class: "gap" }, el("td", { colspan: 5 }, event.text));
   }
   const who = [event.client ? shown(event.client, 60) : el("span", { class: "faint" }, "the store")];
   if (event.user && event.user !== event.client) who.push(el("span", { class: "faint" }, " user "), shown(event.user, 40));
@@ -38,7 +37,9 @@ function rowElement(event) {
 
 class LiveView {
   rows = []; /* the newest first */
+  goesOn = true;
   lastId = undefined;
+  startedMs = undefined;
   since = 0;
   isPaused = false;
   nWaiting = 0;
@@ -97,8 +98,10 @@ class LiveView {
     this.since = 0;
     while (!signal.aborted) {
       try {
+        const health = await getJson("/api/health", {}, signal);
         /* The clock of the store may differ from that of this browser. */
-        if (after === 0) this.since = (await getJson("/api/health", {}, signal)).now_ms - MINUTE_MS;
+        if (after === 0) this.since = health.now_ms - MINUTE_MS;
+        this.noteRestart(health.started_ms);
         await readEvents({
           pattern: kept.search === "" ? "" : patternOf(kept.search), client: kept.client, after: this.lastId,
         }, (message) => this.add(message), signal);
@@ -109,8 +112,18 @@ class LiveView {
     }
   }
 
+  /* The store numbers its events from 1 after each start. */
+  noteRestart(startedMs) {
+    if (this.startedMs !== undefined && this.startedMs !== startedMs) {
+      this.lastId = 0;
+      this.rows.unshift({ kind: "gap", text: "The store was started again here." });
+    }
+    this.startedMs = startedMs;
+  }
+
   fail(error) {
-    this.error = errorBox(error);
+    /* The banner tells of a lost connection. */
+    if (error.status > 0) this.error = errorBox(error);
     this.isDirty = true;
   }
 
@@ -119,7 +132,8 @@ class LiveView {
     this.error = null;
     if (message.id) this.lastId = message.id;
     if (message.event === "gap") {
-      this.rows.unshift({ kind: "gap", lost: data.lost });
+      const text = `${count(data.lost)} events are missing here: they came faster than this page could read them.`;
+      this.rows.unshift({ kind: "gap", text });
     } else {
       if (data.time_ms < this.since) return;
       this.rows.unshift({ ...data, key: field(data, "key"), client: field(data, "client"), user: field(data, "user") });

@@ -89,6 +89,7 @@ export function showLocks(container, session) {
 
   refresh();
   return {
+    goesOn: true,
     close() {
       abort.abort();
       clearTimeout(timer);

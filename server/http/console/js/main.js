@@ -119,8 +119,8 @@ connection.addEventListener("offline", (event) => {
 });
 connection.addEventListener("online", () => {
   banner.hidden = true;
-  /* What a dialog has asked for goes on; everything else is read again. */
-  if (!document.querySelector("dialog[open]")) start();
+  /* A view that reads again and again has gone on, and a dialog is not closed; others are read again. */
+  if (!view?.goesOn && !document.querySelector("dialog[open]")) start();
 });
 connection.addEventListener("logged-out", (event) => {
   document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());

@@ -47,14 +47,14 @@ function nodes(text, keepLines) {
 /* Return a <bdi> with at most maxLength characters of the text. */
 export function shown(text, maxLength = 200) {
   if (text === "") return el("span", { class: "faint" }, "(empty)");
-  const bdi = el("bdi", {}, ...nodes(text.slice(0, maxLength), false));
+  const bdi = el("bdi", { dir: "ltr" }, ...nodes(text.slice(0, maxLength), false));
   if (text.length > maxLength) bdi.append(el("span", { class: "faint" }, "…"));
   return bdi;
 }
 
 /* Return the text with a button that shows all of it if it is longer than maxLength. */
 export function shownOnRequest(text, maxLength, keepLines = false) {
-  const box = el("bdi", { class: keepLines ? "lines" : "" });
+  const box = el("bdi", { dir: keepLines ? "auto" : "ltr", class: keepLines ? "lines" : "" });
   box.append(...nodes(text.slice(0, maxLength), keepLines));
   if (text.length > maxLength) {
     const count = text.length.toLocaleString("en");

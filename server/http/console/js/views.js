@@ -7,12 +7,8 @@ import { selectKey } from "./keys.js";
 /* Dispatched with the name of the view, also if it is shown already. */
 export const navigation = new EventTarget();
 
-export function openView(name) {
-  navigation.dispatchEvent(new CustomEvent("open", { detail: name }));
-}
-
 /* Show a key in the view of keys. */
 export function openKey(key) {
   selectKey(key);
-  openView("keys");
+  navigation.dispatchEvent(new CustomEvent("open", { detail: "keys" }));
 }

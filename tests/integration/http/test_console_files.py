@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the console, without a server: rules for their text, and their modules in Node."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support.downloads import require_program
+from support.process import PATIENCE, REPOSITORY
+
+CONSOLE = pathlib.Path(REPOSITORY) / "server/http/console"
+SERVED = sorted(path for path in CONSOLE.rglob("*") if path.suffix in (".html", ".css", ".js", ".svg"))
+
+# Ways to make markup or code of a text, and inline code and styles, which the Content-Security-Policy forbids.
+MARKUP_OR_CODE = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b"
+    r"|new Function|setAttribute\(.style|<[a-z]+ [^>]*\bon[a-z]+=|<[a-z]+ [^>]*\bstyle=")
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def test_modules_without_a_browser(tmp_path):
+    """RESP3, bytes, quoting, differences, trees, formats."""
+    require_program("node")
+    for path in [*CONSOLE.glob("js/*.js"), pathlib.Path(__file__).parent / "console_modules.mjs"]:
+        shutil.copy(path, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+
+    run = subprocess.run(["node", "--test", "console_modules.mjs"], cwd=tmp_path, capture_output=True, text=True,
+                         timeout=PATIENCE, check=False)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("path", SERVED, ids=lambda path: path.name)
+def test_no_text_becomes_markup_or_code(path):
+    assert not MARKUP_OR_CODE.search(path.read_text())
+
+
+@pytest.mark.parametrize("path", SERVED, ids=lambda path: path.name)
+def test_nothing_is_loaded_from_elsewhere(path):
+    text = COMMENT.sub("", path.read_text()).replace(NAMESPACE, "")
+
+    assert not re.search(r"//[\w.-]+\.\w+|url\(|@import", text)
+
+
+def test_each_import_names_a_module():
+    for path in CONSOLE.glob("js/*.js"):
+        for name in re.findall(r'from "\./([\w.]+)"', path.read_text()):
+            assert (CONSOLE / "js" / name).exists(), f"{path.name} imports {name}"
