@@ -86,6 +86,7 @@ export function openDialog(title, build, onClose = () => {}) {
   document.body.append(dialog);
   build(body, () => dialog.close());
   dialog.showModal();
+  body.querySelector("input")?.focus();
   return dialog;
 }
 

@@ -69,28 +69,30 @@ class ExpiryField {
     this.element = el("div", { class: "inline" }, labelled("Expires", this.kind), this.after);
   }
 
-  /* Return the time when the key expires, or null; as it is when the difference is shown. */
+  /* Return the milliseconds from now until the key expires, or null. */
   read() {
     if (this.kind.value === "never") return null;
     const ms = this.kind.value === "keep"
       ? this.deadline - Date.now() : Math.round(Number(this.number.value) * UNITS[this.unit.value]);
-    if (!(ms >= 1)) throw new Error("The key would have expired already. Choose a longer lifetime.");
+    if (!(ms >= 1)) throw new Error("The key would have expired already. Go back, and choose another lifetime.");
     return ms;
   }
 }
 
 /*
- * A change: { bytes, null to delete the key; expiresMs, null for never; isNew: only if the key does not
- * exist }. A state of a key is { bytes, null if it does not exist; version, fence, deadline }.
+ * A change: { bytes, null to delete the key; lifetime() in ms from now, null for ever; isNew: only if the
+ * key does not exist }. A state of a key is { bytes, null if it does not exist; version, fence, deadline }.
  */
-function words(key, { bytes, expiresMs, isNew }) {
+function words(key, { bytes, lifetime, isNew }) {
   if (bytes === null) return ["DEL", key];
+  const expiresMs = lifetime();
   return ["SET", key, bytes, ...(isNew ? ["NX"] : []), ...(expiresMs === null ? [] : ["PX", String(expiresMs)])];
 }
 
-function command(key, { bytes, expiresMs, isNew }, fence) {
+function command(key, { bytes, lifetime, isNew }, fence) {
   const options = fence ? ["--fence", fence] : [];
   if (bytes === null) return commandLine("del", [key], options);
+  const expiresMs = lifetime();
   if (isNew) options.push("--nx");
   if (expiresMs !== null) options.push("--px", `${expiresMs}ms`);
   return commandLine("set", [key, bytes], options);
@@ -113,7 +115,7 @@ class ChangeDialog {
 
   show(...nodes) {
     this.body.replaceChildren(...nodes.filter(Boolean));
-    this.body.querySelector("input:not([hidden]), textarea, button:not([disabled])")?.focus();
+    this.body.querySelector("input:not([hidden]), textarea, [tabindex]")?.focus();
   }
 
   /* A button that runs the action, and shows its error. */
@@ -152,16 +154,18 @@ class ChangeDialog {
     if (this.isNewKey) this.key = this.name.value;
     if (this.key === "") throw new Error("The key is empty.");
     this.change = {
-      bytes: await this.value.read(), expiresMs: this.expiry.read(), isNew: this.isNewKey && this.onlyNew.checked,
+      bytes: await this.value.read(), lifetime: () => this.expiry.read(),
+      isNew: this.isNewKey && this.onlyNew.checked,
     };
     if (this.isNewKey) this.current = await readState(this.key);
     if (this.change.isNew && this.current.bytes !== null) this.showConflict(this.current);
-    else this.ask(this.current, this.change.bytes === null ? "Delete" : "Write");
+    else this.ask(this.current, "Write");
   }
 
   /* Show what the change does to this state of the key, and ask. */
   ask(state, label, note = null) {
-    const { bytes, expiresMs } = this.change;
+    const { bytes, lifetime } = this.change;
+    const expiresMs = bytes === null ? null : lifetime();
     const accepted = el("input", { type: "checkbox", onchange: () => { button.disabled = !accepted.checked; } });
     const button = this.button(label, () => this.send(state), bytes === null ? "danger" : "primary");
     button.disabled = Boolean(state.fence);
@@ -194,6 +198,7 @@ class ChangeDialog {
   showConflict(theirs) {
     const wasNew = this.change.isNew;
     this.change.isNew = false;
+    this.current = theirs;
     if (theirs.bytes === null && this.change.bytes === null) {
       this.close();
       this.onDone(this.key);
@@ -214,6 +219,6 @@ export function editKey(options) {
 
 export function deleteKey(options) {
   const dialog = new ChangeDialog("Delete a key", options);
-  dialog.change = { bytes: null, expiresMs: null, isNew: false };
+  dialog.change = { bytes: null, isNew: false };
   dialog.ask(options.current, "Delete");
 }

@@ -131,6 +131,11 @@ navigation.addEventListener("open", (event) => {
   if (location.hash === `#${event.detail}`) showView();
   else location.hash = event.detail;
 });
+/* As a link to #main it would change the view. */
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 window.addEventListener("hashchange", showView);
 setInterval(updateCountdowns, 1000);
 start();
