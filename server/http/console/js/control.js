@@ -12,7 +12,7 @@ import { shown, shownOnRequest } from "./text.js";
 
 const ROWS_MAX = 200;
 const EXAMPLES = [
-  "clock advance 1h", "clock freeze", "clock resume", "expire 'KEY'", "fault list",
+  "clock advance 1h", "clock freeze", "clock resume", "expire 'KEY'",
   "fault error 'the disk is full' verb SET key 'log/*' count 1", "fault delay 2s client 'ID'", "fault no-answer",
   "fault clear", "watchers", "outage store 5s", "reset",
 ];

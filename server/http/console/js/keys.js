@@ -144,10 +144,10 @@ class KeysView {
     } else if (search.isFull && !search.isDone) {
       parts.push(`${count(n)} keys are shown, and there are more. Refine your search: at most ` +
         `${count(KEYS_MAX)} keys are listed.`);
-    } else if (!search.isDone) {
+    } else if (!search.isDone && search.nPages > 0) {
       parts.push(`${count(n)} keys are shown, and there are more.`,
         el("button", { class: "small", onclick: () => this.readMore() }, "Load more"));
-    } else {
+    } else if (search.isDone) {
       parts.push(keyCount(n));
     }
     this.status.replaceChildren(...parts);

@@ -93,7 +93,7 @@ function showLogin(reason = "") {
 
 function loginError(error) {
   if (error.status === 401) return "This token is not known to the store. Check that you pasted all of it.";
-  if (error.status === 429) return "Too many wrong tokens came from this address. Wait a minute, then try again.";
+  if (error.status === 429) return "Too many wrong tokens came from this address. Wait a few seconds, then try again.";
   return error.message;
 }
 
