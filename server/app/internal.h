@@ -7,6 +7,7 @@
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
+#include "http/http_server.h"
 #include "http/pages.h"
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"

@@ -24,7 +24,7 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "config/config.h"
-#include "http/pages.h"
+#include "http/page_routes.h"
 #include "storage/etcd/etcd.h"
 
 /* Interval of pipeline_check_storage(). */
@@ -61,11 +61,13 @@ static int open_http(struct server *server) {
         if (!endpoint)
                 return 0;
 
-        r = http_open(&server->http, &server->loop, endpoint, store_pages(&server->view));
+        r = http_open(&server->http, &server->loop, endpoint, &(struct http_tls){ 0 });
         if (r < 0)
                 log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
                           "machine with --http-listen",
                           endpoint_text(endpoint).text, strerror(-r));
+        else
+                page_routes_add(server->http, &server->view);
         return r;
 }
 

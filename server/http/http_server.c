@@ -4,11 +4,15 @@
  * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and
  * runs the library when the instance is readable or a timeout has expired.
  *
- * Monitoring must not slow the store. After each run of the library the loop pauses it for ten
+ * The server must not slow the store. After each run of the library the loop pauses it for ten
  * times the duration of the run.
  *
- * The connections of one address must not block monitoring from another address: each address has a
+ * The connections of one address must not block those of another address: each address has a
  * limited number of connections. The library closes those above the limit when it accepts them.
+ *
+ * The library calls http_on_request() when the headers have arrived, for each part of the body, at
+ * the end of the body, and again after a connection was resumed. A connection is suspended while its
+ * exchange waits for the handler; the library then neither polls it nor applies the timeout.
  */
 
 #include "http/http_server.h"
@@ -20,68 +24,379 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/time_units.h"
 
 #define CONNECTIONS_MAX      64
 #define ADDRESS_CONNECTIONS  16 /* maximum number of connections of one address */
-#define CONNECTION_MEMORY    8192
-#define CONNECTION_TIMEOUT_S 2  /* of a connection that receives and sends nothing */
+#define CONNECTION_MEMORY    32768
+#define CONNECTION_TIMEOUT_S 2           /* of a connection that receives and sends nothing */
+#define SEND_BUFFER          (128 << 10) /* the kernel doubles it */
+#define STREAM_BLOCK         4096
 #define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
+
+struct http_exchange {
+        struct http_server *http;
+        struct MHD_Connection *connection;
+        struct http_exchange *next, *previous; /* of the server */
+        const struct http_routes *routes;
+        const struct http_route *route;
+
+        size_t n_body_reserved; /* of the server's n_body_bytes */
+        struct buf body;
+        bool has_body; /* as its headers say */
+        bool is_complete;
+
+        struct buf headers; /* of the reply: NAME, NUL, VALUE, NUL ... */
+        unsigned int status;
+        struct MHD_Response *response; /* NULL: none yet, or queued */
+        size_t n_reply_bytes;
+        bool is_broken; /* close the connection instead of a reply */
+
+        bool is_suspended;
+        struct http_waiting waiting; /* zeros: the handler has replied at once */
+};
 
 struct http_server {
         struct MHD_Daemon *daemon;
         uv_poll_t poll;
         uv_timer_t timer;
         bool is_paused;
-        struct http_pages pages;
+        bool has_resumed; /* a connection, since the begin of the last run of the library */
+        uint16_t port;
+        struct http_routes routes[HTTP_ROUTES_MAX];
+        size_t n_routes;
+        struct http_exchange *exchanges;
+        size_t n_body_bytes, n_reply_bytes; /* of all exchanges */
         int n_open_handles;
 };
 
-static enum MHD_Result queue_response(struct MHD_Connection *connection, unsigned int status,
-                                      const char *content_type, struct slice body) {
-        struct MHD_Response *response;
-        enum MHD_Result result;
+/* 1. Replies */
 
-        response = MHD_create_response_from_buffer(body.length, (void *)body.data, MHD_RESPMEM_MUST_COPY);
-        if (!response)
-                return MHD_NO;
+static const struct {
+        const char *name, *value;
+} default_headers[] = {
+        { MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
+        { "Content-Security-Policy",
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+          "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+        { "X-Content-Type-Options", "nosniff" },
+        { "Referrer-Policy", "no-referrer" },
+};
+
+static void add_headers(const struct http_exchange *exchange, struct MHD_Response *response,
+                        const char *content_type) {
+        const char *at = (const char *)exchange->headers.data, *end = at + exchange->headers.length;
 
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-        result = MHD_queue_response(connection, status, response);
-        MHD_destroy_response(response);
-        return result;
-}
+        while (at < end) {
+                const char *value = at + strlen(at) + 1;
 
-static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *connection, const char *path,
-                                      const char *method, const char *version, const char *upload,
-                                      size_t *n_upload, void **state) {
-        struct http_server *http = userdata;
-
-        (void)version;
-        (void)upload;
-        (void)n_upload;
-        (void)state;
-        if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-                return queue_response(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
-                                      SLICE_LITERAL("GET was expected\n"));
-
-        for (size_t i = 0; i < http->pages.n_pages; i++) {
-                const struct http_page *page = &http->pages.pages[i];
-                CLEANUP(buf_deinit) struct buf body = { 0 };
-                unsigned int status;
-
-                if (strcmp(path, page->path) != 0)
-                        continue;
-                status = page->render(http->pages.userdata, &body);
-                if (buf_failed(&body))
-                        return MHD_NO;
-                return queue_response(connection, status, page->content_type, buf_slice(&body));
+                MHD_add_response_header(response, at, value);
+                at = value + strlen(value) + 1;
         }
-        return queue_response(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
+        for (size_t i = 0; i < ARRAY_LENGTH(default_headers); i++)
+                if (!MHD_get_response_header(response, default_headers[i].name))
+                        MHD_add_response_header(response, default_headers[i].name, default_headers[i].value);
+        /* What follows on the connection may be the body, which is not read. */
+        if (exchange->has_body && !exchange->is_complete)
+                MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
 static void http_on_timer(uv_timer_t *timer);
+
+/* The epoll instance does not show that the library has to run for a resumed connection. */
+static void resume(struct http_exchange *exchange) {
+        struct http_server *http = exchange->http;
+
+        if (!exchange->is_suspended)
+                return;
+        exchange->is_suspended = false;
+        MHD_resume_connection(exchange->connection);
+        http->has_resumed = true;
+        if (!http->is_paused && !uv_is_closing((uv_handle_t *)&http->timer))
+                uv_timer_start(&http->timer, http_on_timer, 0, 0);
+}
+
+/* response NULL: without memory. */
+static void set_response(struct http_exchange *exchange, unsigned int status, const char *content_type,
+                         struct MHD_Response *response) {
+        ASSERT(!exchange->response && exchange->status == 0);
+        exchange->status = status;
+        exchange->response = response;
+        exchange->is_broken = !response || buf_failed(&exchange->headers);
+        if (response)
+                add_headers(exchange, response, content_type);
+        resume(exchange);
+}
+
+void http_add_header(struct http_exchange *exchange, const char *name, struct slice value) {
+        for (size_t i = 0; i < value.length; i++)
+                if (value.data[i] < ' ' || value.data[i] == 0x7F)
+                        return;
+        if (value.length == 0)
+                return;
+        buf_append(&exchange->headers, name, strlen(name) + 1);
+        buf_append_slice(&exchange->headers, value);
+        buf_append(&exchange->headers, "", 1);
+}
+
+void http_reply(struct http_exchange *exchange, unsigned int status, const char *content_type,
+                struct buf *body) {
+        struct http_server *http = exchange->http;
+        struct MHD_Response *response = NULL;
+
+        if (!buf_failed(body) && http->n_reply_bytes + body->length > HTTP_REPLIES_MAX) {
+                http_reply_error(exchange, HTTP_TOO_MANY, "other replies have not been read yet");
+                buf_deinit(body);
+                return;
+        }
+        if (!buf_failed(body))
+                response = MHD_create_response_from_buffer(body->length, body->data, MHD_RESPMEM_MUST_FREE);
+        if (response) {
+                exchange->n_reply_bytes = body->length;
+                http->n_reply_bytes += body->length;
+                *body = (struct buf){ 0 };
+        }
+        buf_deinit(body);
+        set_response(exchange, status, content_type, response);
+}
+
+void http_reply_constant(struct http_exchange *exchange, unsigned int status, const char *content_type,
+                         struct slice body) {
+        set_response(
+                exchange, status, content_type,
+                MHD_create_response_from_buffer(body.length, (void *)body.data, MHD_RESPMEM_PERSISTENT));
+}
+
+void http_reply_error(struct http_exchange *exchange, unsigned int status, const char *text) {
+        CLEANUP(buf_deinit) struct buf body = { 0 };
+
+        json_begin(&body);
+        json_add_bytes(&body, "error", slice_from_string(text), false);
+        json_end(&body);
+        set_response(exchange, status, "application/json",
+                     buf_failed(&body) ? NULL
+                                       : MHD_create_response_from_buffer(body.length, body.data,
+                                                                         MHD_RESPMEM_MUST_COPY));
+}
+
+void http_wait(struct http_exchange *exchange, const struct http_waiting *waiting) {
+        exchange->waiting = *waiting;
+}
+
+static ssize_t read_stream(void *userdata, uint64_t position, char *bytes, size_t n_max) {
+        struct http_exchange *exchange = userdata;
+        size_t n = exchange->waiting.read(exchange->waiting.userdata, (uint8_t *)bytes, n_max);
+
+        (void)position;
+        if (n == HTTP_STREAM_END)
+                return MHD_CONTENT_READER_END_OF_STREAM;
+        if (n == 0) {
+                exchange->is_suspended = true;
+                MHD_suspend_connection(exchange->connection);
+        }
+        return (ssize_t)n;
+}
+
+void http_stream(struct http_exchange *exchange, const char *content_type,
+                 const struct http_waiting *waiting) {
+        exchange->waiting = *waiting;
+        set_response(exchange, HTTP_OK, content_type,
+                     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, exchange,
+                                                       NULL));
+}
+
+void http_stream_wake(struct http_exchange *exchange) {
+        resume(exchange);
+}
+
+/* 2. Requests */
+
+const struct http_route *http_route(const struct http_exchange *exchange) {
+        return exchange->route;
+}
+
+static struct slice find_value(const struct http_exchange *exchange, enum MHD_ValueKind kind,
+                               const char *name) {
+        const char *value = NULL;
+        size_t length = 0;
+
+        MHD_lookup_connection_value_n(exchange->connection, kind, name, strlen(name), &value, &length);
+        return (struct slice){ (const uint8_t *)value, length };
+}
+
+struct slice http_argument(const struct http_exchange *exchange, const char *name) {
+        return find_value(exchange, MHD_GET_ARGUMENT_KIND, name);
+}
+
+struct slice http_header(const struct http_exchange *exchange, const char *name) {
+        return find_value(exchange, MHD_HEADER_KIND, name);
+}
+
+struct slice http_body(const struct http_exchange *exchange) {
+        return buf_slice(&exchange->body);
+}
+
+struct http_peer http_peer(const struct http_exchange *exchange) {
+        const struct sockaddr *address =
+                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+                        ->client_addr;
+        struct http_peer peer;
+
+        if (address->sa_family == AF_INET)
+                inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, peer.text,
+                          sizeof(peer.text));
+        else
+                inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, peer.text,
+                          sizeof(peer.text));
+        return peer;
+}
+
+static bool serves_method(const struct http_route *route, const char *method) {
+        return strcmp(route->method, method) == 0 || (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 &&
+                                                      strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
+}
+
+/* Find the route of the request, or reply why there is none. */
+static bool find_route(struct http_exchange *exchange, const char *method, const char *path) {
+        const struct http_server *http = exchange->http;
+        bool is_path = false;
+
+        for (size_t i = 0; i < http->n_routes; i++)
+                for (size_t j = 0; j < http->routes[i].n_routes; j++) {
+                        const struct http_route *route = &http->routes[i].routes[j];
+
+                        if (strcmp(route->path, path) != 0)
+                                continue;
+                        is_path = true;
+                        if (!serves_method(route, method))
+                                continue;
+                        exchange->routes = &http->routes[i];
+                        exchange->route = route;
+                        return true;
+                }
+        if (is_path)
+                http_reply_error(exchange, HTTP_METHOD_NOT_ALLOWED, "this page has another method");
+        else
+                http_reply_error(exchange, HTTP_NOT_FOUND, "no such page");
+        return false;
+}
+
+/* Reserve memory for the body, or reply that there is none. The library has checked the syntax. */
+static bool admit_body(struct http_exchange *exchange) {
+        struct slice length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        struct http_server *http = exchange->http;
+        uint64_t n_bytes = 0;
+
+        if (http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING).data) {
+                http_reply_error(exchange, HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
+                return false;
+        }
+        if (length.data && (parse_uint64(length, &n_bytes) < 0 || n_bytes > HTTP_BODY_MAX)) {
+                http_reply_error(exchange, HTTP_TOO_LARGE, "a body has at most 1 MiB");
+                return false;
+        }
+        if (http->n_body_bytes + n_bytes > HTTP_BODIES_MAX) {
+                http_reply_error(exchange, HTTP_TOO_MANY, "too many other requests have a body");
+                return false;
+        }
+        exchange->n_body_reserved = n_bytes;
+        http->n_body_bytes += n_bytes;
+        return true;
+}
+
+static struct http_exchange *exchange_new(struct http_server *http, struct MHD_Connection *connection) {
+        struct http_exchange *exchange = calloc(1, sizeof(*exchange));
+
+        if (!exchange)
+                return NULL;
+        *exchange =
+                (struct http_exchange){ .http = http, .connection = connection, .next = http->exchanges };
+        if (exchange->next)
+                exchange->next->previous = exchange;
+        http->exchanges = exchange;
+        return exchange;
+}
+
+static void exchange_free(struct http_exchange *exchange) {
+        struct http_server *http = exchange->http;
+
+        if (exchange->waiting.ended)
+                exchange->waiting.ended(exchange->waiting.userdata);
+        if (exchange->response)
+                MHD_destroy_response(exchange->response);
+        if (exchange->next)
+                exchange->next->previous = exchange->previous;
+        *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
+        http->n_body_bytes -= exchange->n_body_reserved;
+        http->n_reply_bytes -= exchange->n_reply_bytes;
+        buf_deinit(&exchange->body);
+        buf_deinit(&exchange->headers);
+        free(exchange);
+}
+
+/* Queue the reply; without one, wait for it. */
+static enum MHD_Result continue_exchange(struct http_exchange *exchange) {
+        struct MHD_Response *response = take_ptr(&exchange->response);
+        enum MHD_Result result = MHD_YES;
+
+        if (response) {
+                result = exchange->is_broken
+                                 ? MHD_NO
+                                 : MHD_queue_response(exchange->connection, exchange->status, response);
+                MHD_destroy_response(response);
+        } else if (exchange->is_broken) {
+                result = MHD_NO;
+        } else if (exchange->is_complete) {
+                ASSERT(exchange->waiting.ended);
+                exchange->is_suspended = true;
+                MHD_suspend_connection(exchange->connection);
+        }
+        return result;
+}
+
+static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *connection, const char *path,
+                                       const char *method, const char *version, const char *upload,
+                                       size_t *n_upload, void **state) {
+        struct http_exchange *exchange = *state;
+
+        (void)version;
+        if (!exchange) {
+                *state = exchange = exchange_new(userdata, connection);
+                if (!exchange)
+                        return MHD_NO;
+                exchange->has_body = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH).data ||
+                                     http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING).data;
+                if (find_route(exchange, method, path) &&
+                    (!exchange->routes->admit ||
+                     exchange->routes->admit(exchange->routes->userdata, exchange)))
+                        admit_body(exchange);
+        } else if (*n_upload > 0) {
+                buf_append(&exchange->body, upload, *n_upload);
+                *n_upload = 0;
+                exchange->is_broken = buf_failed(&exchange->body);
+        } else if (!exchange->is_complete) {
+                exchange->is_complete = true;
+                exchange->route->handle(exchange->routes->userdata, exchange);
+        }
+        return continue_exchange(exchange);
+}
+
+static void http_on_completed(void *userdata, struct MHD_Connection *connection, void **state,
+                              enum MHD_RequestTerminationCode code) {
+        (void)userdata;
+        (void)connection;
+        (void)code;
+        if (*state)
+                exchange_free(*state);
+        *state = NULL;
+}
+
+/* 3. The event loop */
 
 static bool is_full(const struct http_server *http) {
         return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections ==
@@ -92,6 +407,7 @@ static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns;
         bool was_full = is_full(http);
 
+        http->has_resumed = false;
         MHD_run(http->daemon);
         /* A run that begins with all connections in use stops polling the listening socket. */
         if (was_full && !is_full(http))
@@ -115,7 +431,7 @@ static void http_on_timer(uv_timer_t *timer) {
         struct http_server *http = timer->data;
         MHD_UNSIGNED_LONG_LONG timeout_ms;
 
-        if (!http->is_paused) {
+        if (!http->is_paused || http->has_resumed) {
                 run_library(http);
                 return;
         }
@@ -126,7 +442,9 @@ static void http_on_timer(uv_timer_t *timer) {
                 uv_timer_start(&http->timer, http_on_timer, timeout_ms, 0);
 }
 
-/* Create a socket that listens at the endpoint. Returns it, or -errno. */
+/* 4. The begin and the end */
+
+/* Create a socket that listens at the endpoint. Returns it, or -errno. Accepted sockets inherit its options. */
 static int listen_at(const struct endpoint *endpoint) {
         struct sockaddr_in6 address6 = { .sin6_family = AF_INET6, .sin6_port = htons(endpoint->port) };
         struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(endpoint->port) };
@@ -134,7 +452,7 @@ static int listen_at(const struct endpoint *endpoint) {
         const struct sockaddr *address =
                 is_ipv4 ? (struct sockaddr *)&address4 : (struct sockaddr *)&address6;
         socklen_t length = is_ipv4 ? sizeof(address4) : sizeof(address6);
-        int fd, on = 1, r;
+        int fd, on = 1, send_buffer = SEND_BUFFER, r;
 
         if (!is_ipv4 && inet_pton(AF_INET6, endpoint->host, &address6.sin6_addr) != 1)
                 return -EINVAL;
@@ -142,8 +460,9 @@ static int listen_at(const struct endpoint *endpoint) {
         fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (fd < 0)
                 return -errno;
-        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, address, length) < 0 ||
-            listen(fd, SOMAXCONN) < 0) {
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer)) < 0 ||
+            bind(fd, address, length) < 0 || listen(fd, SOMAXCONN) < 0) {
                 r = -errno;
                 close(fd);
                 return r;
@@ -151,16 +470,51 @@ static int listen_at(const struct endpoint *endpoint) {
         return fd;
 }
 
+static uint16_t port_of(int fd) {
+        struct sockaddr_in6 address = { 0 };
+        socklen_t length = sizeof(address);
+
+        /* The port is at the same place for both families. */
+        return getsockname(fd, (struct sockaddr *)&address, &length) < 0 ? 0 : ntohs(address.sin6_port);
+}
+
+static struct MHD_Daemon *start_daemon(struct http_server *http, int fd, const struct http_tls *tls) {
+        const struct MHD_OptionItem with_tls[] = {
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)tls->certificate },
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)tls->key },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)"NORMAL:-VERS-TLS1.0:-VERS-TLS1.1" },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        const struct MHD_OptionItem without_tls[] = { { MHD_OPTION_END, 0, NULL } };
+        unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls->certificate ? MHD_USE_TLS : 0);
+
+        return MHD_start_daemon(flags, 0, NULL, NULL, http_on_request, http, MHD_OPTION_LISTEN_SOCKET, fd,
+                                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+                                MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ADDRESS_CONNECTIONS,
+                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_TIMEOUT_S,
+                                MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, NULL, MHD_OPTION_ARRAY,
+                                tls->certificate ? with_tls : without_tls, MHD_OPTION_END);
+}
+
+/* End all exchanges. The library requires that no connection is suspended then. */
+static void stop_daemon(struct http_server *http) {
+        if (!http->daemon)
+                return;
+        for (struct http_exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
+                resume(exchange);
+        MHD_stop_daemon(take_ptr(&http->daemon));
+}
+
 static void free_server(struct http_server *http) {
-        if (http->daemon)
-                MHD_stop_daemon(http->daemon);
+        stop_daemon(http);
         free(http);
 }
 
 CLEANUP_FUNCTION(cleanup_http, struct http_server *, free_server)
 
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
-              struct http_pages pages) {
+              const struct http_tls *tls) {
         CLEANUP(cleanup_http) struct http_server *http = calloc(1, sizeof(*http));
         const union MHD_DaemonInfo *info;
         int fd;
@@ -172,16 +526,11 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
         if (fd < 0)
                 return fd;
 
-        *http = (struct http_server){ .pages = pages };
-        http->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL, 0, NULL, NULL, handle_request, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
-                MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ADDRESS_CONNECTIONS,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-                (unsigned int)CONNECTION_TIMEOUT_S, MHD_OPTION_END);
+        http->port = port_of(fd);
+        http->daemon = start_daemon(http, fd, tls);
         if (!http->daemon) {
                 close(fd);
-                return -ENOMEM;
+                return tls->certificate ? -EBADMSG : -ENOMEM;
         }
 
         info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -197,6 +546,15 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
         return 0;
 }
 
+void http_add_routes(struct http_server *http, const struct http_routes *routes) {
+        ASSERT(http->n_routes < HTTP_ROUTES_MAX);
+        http->routes[http->n_routes++] = *routes;
+}
+
+uint16_t http_port(const struct http_server *http) {
+        return http->port;
+}
+
 static void http_on_handle_closed(uv_handle_t *handle) {
         struct http_server *http = handle->data;
 
@@ -210,4 +568,5 @@ void http_close(struct http_server *http) {
 
         uv_close((uv_handle_t *)&http->poll, http_on_handle_closed);
         uv_close((uv_handle_t *)&http->timer, http_on_handle_closed);
+        stop_daemon(http);
 }

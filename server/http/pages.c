@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 
-#include "base/array.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "http/metrics.h"
@@ -12,8 +11,7 @@
 #define OK          200
 #define UNAVAILABLE 503
 
-static unsigned int render_metrics(void *userdata, struct buf *body) {
-        const struct store_view *view = userdata;
+static unsigned int render_metrics(const struct store_view *view, struct buf *body) {
         struct metrics_source source = { .cluster = *view->cluster };
 
         source.cluster.leads |= !view->cluster->is_member;
@@ -28,8 +26,8 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
 }
 
 /* A response of any kind shows that the event loop runs. */
-static unsigned int render_health(void *userdata, struct buf *body) {
-        (void)userdata;
+static unsigned int render_health(const struct store_view *view, struct buf *body) {
+        (void)view;
         buf_append_string(body, "ok\n");
         return OK;
 }
@@ -98,28 +96,22 @@ bool readiness_warning_append(struct buf *text, const struct store_view *view) {
         return true;
 }
 
-static unsigned int render_readiness(void *userdata, struct buf *body) {
-        bool is_ready = readiness_append(body, userdata);
+static unsigned int render_readiness(const struct store_view *view, struct buf *body) {
+        bool is_ready = readiness_append(body, view);
 
         buf_append_string(body, is_ready ? "ready\n" : "\n");
-        if (is_ready && readiness_warning_append(body, userdata))
+        if (is_ready && readiness_warning_append(body, view))
                 buf_append_string(body, "\n");
         return is_ready ? OK : UNAVAILABLE;
 }
 
-static unsigned int render_version(void *userdata, struct buf *body) {
-        (void)userdata;
+static unsigned int render_version(const struct store_view *view, struct buf *body) {
+        (void)view;
         buf_append_string(body, "statestored " STATESTORED_VERSION "\n");
         return OK;
 }
 
-static const struct http_page pages[] = {
-        { "/metrics", "text/plain; version=0.0.4; charset=utf-8", .render = render_metrics },
-        { "/healthz", "text/plain", .render = render_health },
-        { "/readyz", "text/plain", .render = render_readiness },
-        { "/version", "text/plain", .render = render_version },
-};
-
-struct http_pages store_pages(struct store_view *view) {
-        return (struct http_pages){ pages, ARRAY_LENGTH(pages), view };
-}
+const struct store_page page_metrics = { "text/plain; version=0.0.4; charset=utf-8", render_metrics };
+const struct store_page page_health = { "text/plain", render_health };
+const struct store_page page_readiness = { "text/plain", render_readiness };
+const struct store_page page_version = { "text/plain", render_version };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "http/http_server.h"
 #include "http/metrics.h"
 #include "pipeline/pipeline.h"
 
@@ -12,11 +11,14 @@ struct store_view {
         const char *disconnected; /* text: why the store is not connected to its broker; "": not known yet */
 };
 
-/*
- * Return the pages: metrics, health, readiness, version. They borrow the view as the userdata of
- * render().
- */
-struct http_pages store_pages(struct store_view *view);
+/* The pages for monitoring. */
+struct store_page {
+        const char *content_type;
+
+        /* Append the body to an empty buffer. Returns the HTTP status. */
+        unsigned int (*render)(const struct store_view *view, struct buf *body);
+};
+extern const struct store_page page_metrics, page_health, page_readiness, page_version;
 
 /*
  * Return whether requests are served, and writes can be stored. A leader whose etcd is full serves

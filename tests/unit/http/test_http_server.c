@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The server on a loop, and its peers: sockets that the test polls while it runs the loop. */
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "http/http_server.h"
+
+static uv_loop_t loop;
+static struct http_server *http;
+
+/* The exchange of /later or /stream, while it waits. */
+static struct http_exchange *waiting;
+static unsigned int n_ended;
+static struct buf stream; /* what the stream has left to send */
+static bool is_stream_over, is_admitting;
+static size_t n_bytes_of_zeros;
+
+static void take_ended(void *userdata) {
+        (void)userdata;
+        waiting = NULL;
+        n_ended++;
+}
+
+/* Read from `stream`, then from n_bytes_of_zeros. */
+static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
+        size_t n = stream.length < n_max ? stream.length : n_max;
+
+        (void)userdata;
+        if (n > 0) {
+                memcpy(bytes, stream.data, n);
+                memmove(stream.data, stream.data + n, stream.length - n);
+                stream.length -= n;
+                return n;
+        }
+        if (n_bytes_of_zeros > 0) {
+                n = n_bytes_of_zeros < n_max ? n_bytes_of_zeros : n_max;
+                memset(bytes, '0', n);
+                n_bytes_of_zeros -= n;
+                return n;
+        }
+        return is_stream_over ? HTTP_STREAM_END : 0;
+}
+
+static const struct http_waiting waits = { .read = read_stream, .ended = take_ended };
+
+/* Show what a handler sees of the request. */
+static void handle_echo(void *userdata, struct http_exchange *exchange) {
+        struct slice argument = http_argument(exchange, "a");
+        struct buf body = { 0 };
+
+        (void)userdata;
+        buf_append_format(&body, "peer=%s a=", http_peer(exchange).text);
+        if (argument.data)
+                buf_append_slice(&body, argument);
+        else
+                buf_append_string(&body, "absent");
+        buf_append_string(&body, " x-b=");
+        buf_append_slice(&body, http_header(exchange, "X-B"));
+        buf_append_format(&body, " body=%zu:", http_body(exchange).length);
+        buf_append(&body, http_body(exchange).data,
+                   http_body(exchange).length > 10 ? 10 : http_body(exchange).length);
+        http_add_header(exchange, "X-Shown", SLICE_LITERAL("yes"));
+        http_add_header(exchange, "X-Split", SLICE_LITERAL("a\r\nX-Injected: b"));
+        http_reply(exchange, HTTP_OK, "text/plain", &body);
+}
+
+static void handle_later(void *userdata, struct http_exchange *exchange) {
+        (void)userdata;
+        waiting = exchange;
+        http_wait(exchange, &waits);
+}
+
+static void handle_stream(void *userdata, struct http_exchange *exchange) {
+        (void)userdata;
+        waiting = exchange;
+        http_stream(exchange, "text/event-stream", &waits);
+}
+
+static void handle_large(void *userdata, struct http_exchange *exchange) {
+        struct buf body = { 0 };
+
+        (void)userdata;
+        while (body.length < HTTP_REPLIES_MAX / 2)
+                buf_append(&body, (uint8_t[65536]){ 0 }, 65536);
+        http_reply(exchange, HTTP_OK, "text/plain", &body);
+}
+
+static bool admit(void *userdata, struct http_exchange *exchange) {
+        (void)userdata;
+        if (is_admitting || http_route(exchange)->needs == 0)
+                return true;
+        http_reply_error(exchange, HTTP_UNAUTHORIZED, "a \"token\" is missing");
+        return false;
+}
+
+static const struct http_route routes[] = {
+        { "GET", "/echo", .handle = handle_echo },
+        { "POST", "/echo", .handle = handle_echo },
+        { "GET", "/later", .handle = handle_later },
+        { "GET", "/stream", .handle = handle_stream },
+        { "GET", "/large", .handle = handle_large },
+        { "POST", "/guarded", .needs = 1, .handle = handle_echo },
+};
+
+static void setup(void) {
+        struct endpoint endpoint = { .host = (char *)"127.0.0.1" };
+
+        is_admitting = true;
+        cr_assert_eq(uv_loop_init(&loop), 0);
+        cr_assert_eq(http_open(&http, &loop, &endpoint, &(struct http_tls){ 0 }), 0);
+        http_add_routes(http, &(struct http_routes){ routes, ARRAY_LENGTH(routes), admit, NULL });
+}
+
+static void close_server(void) {
+        http_close(http);
+        http = NULL;
+        uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void teardown(void) {
+        close_server();
+        cr_assert_eq(uv_loop_close(&loop), 0);
+        buf_deinit(&stream);
+}
+
+TestSuite(http_server, .init = setup, .fini = teardown);
+
+/* 1. Peers */
+
+struct peer {
+        int fd;
+        struct buf received;
+        bool is_closed; /* by the server */
+};
+
+static struct peer peer_open(void) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_port = htons(http_port(http)),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct peer peer = { .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+
+        cr_assert_eq(connect(peer.fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        fcntl(peer.fd, F_SETFL, O_NONBLOCK);
+        return peer;
+}
+
+static void peer_close(struct peer *peer) {
+        close(peer->fd);
+        buf_deinit(&peer->received);
+}
+
+/* Run the loop once, and receive what has arrived. */
+static void peer_turn(struct peer *peer) {
+        uint8_t bytes[65536];
+        ssize_t n;
+
+        uv_run(&loop, UV_RUN_NOWAIT);
+        poll(&(struct pollfd){ peer->fd, POLLIN, 0 }, 1, 1);
+        while ((n = recv(peer->fd, bytes, sizeof(bytes), 0)) > 0)
+                buf_append(&peer->received, bytes, (size_t)n);
+        peer->is_closed |= n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static void peer_send(struct peer *peer, struct slice text) {
+        while (text.length > 0) {
+                ssize_t n = send(peer->fd, text.data, text.length, MSG_NOSIGNAL);
+
+                if (n < 0)
+                        peer_turn(peer);
+                else
+                        text = slice_skip(text, (size_t)n);
+                cr_assert_not(peer->is_closed);
+        }
+}
+
+/* Receive until the text has arrived. */
+static void peer_expect(struct peer *peer, const char *text) {
+        while (!strstr(buf_text(&peer->received) ?: "", text)) {
+                cr_assert_not(peer->is_closed, "instead of \"%s\": %s", text, buf_text(&peer->received));
+                peer_turn(peer);
+        }
+}
+
+static bool peer_has(struct peer *peer, const char *text) {
+        return strstr(buf_text(&peer->received), text);
+}
+
+/* Send the request, and receive until the connection is closed. */
+static struct peer ask(const char *request) {
+        struct peer peer = peer_open();
+
+        peer_send(&peer, slice_from_string(request));
+        while (!peer.is_closed)
+                peer_turn(&peer);
+        buf_text(&peer.received);
+        return peer;
+}
+
+#define CLOSING " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+
+/* Whether the response to the request has this text. */
+static bool answers(const char *request, const char *expected) {
+        struct peer peer = ask(request);
+        bool has = peer_has(&peer, expected);
+
+        if (!has)
+                cr_log_warn("instead of \"%s\": %s", expected, buf_text(&peer.received));
+        peer_close(&peer);
+        return has;
+}
+
+/* 2. Requests */
+
+Test(http_server, passes_arguments_headers_body_and_peer) {
+        cr_expect(answers("GET /echo?a=%C3%A4+b%2Fc&d" CLOSING "X-B: 7\r\n\r\n",
+                          "peer=127.0.0.1 a=\xC3\xA4 b/c x-b=7 body=0:"));
+        cr_expect(answers("GET /echo" CLOSING "\r\n", "a=absent x-b= body=0:"));
+        cr_expect(answers("POST /echo" CLOSING "Content-Length: 5\r\n\r\nhello", "body=5:hello"));
+        cr_expect(answers("POST /echo" CLOSING "Content-Length: 0\r\n\r\n", "body=0:"));
+}
+
+Test(http_server, argument_may_have_any_bytes) {
+        struct peer peer = ask("GET /echo?a=%00%01" CLOSING "\r\n");
+        struct slice rest = buf_slice(&peer.received);
+
+        while (rest.length > 0 && !slice_starts_with(rest, (struct slice){ (const uint8_t *)"a=\0\1 x", 6 }))
+                rest = slice_skip(rest, 1);
+        cr_expect_gt(rest.length, 0);
+        peer_close(&peer);
+}
+
+Test(http_server, answers_by_method_and_path) {
+        cr_expect(answers("GET /nothing" CLOSING "\r\n", "HTTP/1.1 404 "));
+        cr_expect(answers("POST /stream" CLOSING "\r\n", "HTTP/1.1 405 "));
+        cr_expect(answers("DELETE /echo" CLOSING "\r\n", "HTTP/1.1 405 "));
+        cr_expect(answers("HEAD /echo" CLOSING "\r\n", "HTTP/1.1 200 "));
+}
+
+Test(http_server, headers_restrict_the_browser) {
+        struct peer peer = ask("GET /echo" CLOSING "\r\n");
+
+        cr_expect(peer_has(&peer,
+                           "\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; style-src "
+                           "'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+                           "form-action 'none'; frame-ancestors 'none'\r\n"));
+        cr_expect(peer_has(&peer, "\r\nX-Content-Type-Options: nosniff\r\n"));
+        cr_expect(peer_has(&peer, "\r\nReferrer-Policy: no-referrer\r\n"));
+        cr_expect(peer_has(&peer, "\r\nCache-Control: no-store\r\n"));
+        cr_expect(peer_has(&peer, "\r\nX-Shown: yes\r\n"));
+        cr_expect_not(peer_has(&peer, "X-Injected"));
+        peer_close(&peer);
+        cr_expect(answers("GET /nothing" CLOSING "\r\n", "\r\nX-Content-Type-Options: nosniff\r\n"));
+}
+
+Test(http_server, refuses_a_body_that_is_too_large_before_it_arrives) {
+        cr_expect(answers("POST /echo" CLOSING "Content-Length: 1048577\r\n\r\n", "HTTP/1.1 413 "));
+        cr_expect(answers("POST /echo" CLOSING "Transfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 411 "));
+        cr_expect(
+                answers("POST /echo" CLOSING "Content-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 4"));
+}
+
+Test(http_server, accepts_a_body_of_the_largest_size) {
+        struct peer peer = peer_open();
+        CLEANUP(buf_deinit) struct buf body = { 0 };
+
+        while (body.length < HTTP_BODY_MAX)
+                buf_append_string(&body, "0123456789abcdef");
+        peer_send(&peer, SLICE_LITERAL("POST /echo" CLOSING "Content-Length: 1048576\r\n\r\n"));
+        peer_send(&peer, buf_slice(&body));
+        peer_expect(&peer, "body=1048576:0123456789");
+        peer_close(&peer);
+}
+
+/* Connect, and announce a body of the largest size without sending it. */
+static struct peer announce_body(void) {
+        struct peer peer = peer_open();
+
+        peer_send(&peer, SLICE_LITERAL("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                                       "Content-Length: 1048576\r\n\r\n"));
+        return peer;
+}
+
+Test(http_server, bodies_share_a_limit) {
+        struct peer peers[HTTP_BODIES_MAX / HTTP_BODY_MAX], refused;
+
+        for (size_t i = 0; i < ARRAY_LENGTH(peers); i++) {
+                peers[i] = announce_body();
+                peer_expect(&peers[i], "100 Continue");
+        }
+        refused = announce_body();
+        peer_expect(&refused, "HTTP/1.1 429 ");
+        cr_expect(answers("POST /echo" CLOSING "Content-Length: 1\r\n\r\n", "HTTP/1.1 429 "));
+        peer_close(&refused);
+
+        for (size_t i = 0; i < ARRAY_LENGTH(peers); i++)
+                peer_close(&peers[i]);
+        refused = announce_body();
+        while (!peer_has(&refused, "100 Continue")) { /* until the server has noticed the closed peers */
+                if (peer_has(&refused, "HTTP/1.1 429 ")) {
+                        peer_close(&refused);
+                        refused = announce_body();
+                }
+                peer_turn(&refused);
+                buf_text(&refused.received);
+        }
+        peer_close(&refused);
+}
+
+Test(http_server, admits_before_the_body_is_read) {
+        is_admitting = false;
+        cr_expect(answers("POST /guarded" CLOSING "Content-Length: 1000000\r\n\r\n", "HTTP/1.1 401 "));
+        cr_expect(answers("POST /guarded" CLOSING "\r\n",
+                          "\r\n\r\n{\"error\":\"a \\\"token\\\" is missing\"}\n"));
+        is_admitting = true;
+        cr_expect(answers("POST /guarded" CLOSING "\r\n", "HTTP/1.1 200 "));
+}
+
+/* What follows a refused request on its connection is the body, not another request. */
+Test(http_server, body_of_a_refused_request_is_no_request) {
+        struct peer peer = peer_open();
+
+        peer_send(&peer, SLICE_LITERAL("GET /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 36\r\n\r\n"
+                                       "GET /echo?a=smuggled HTTP/1.1\r\nHost: x\r\n\r\n"));
+        while (!peer.is_closed)
+                peer_turn(&peer);
+        cr_expect(peer_has(&peer, "HTTP/1.1 404 "));
+        cr_expect_not(peer_has(&peer, "smuggled"));
+        peer_close(&peer);
+}
+
+Test(http_server, connection_serves_several_requests) {
+        struct peer peer = peer_open();
+
+        for (int i = 0; i < 3; i++) {
+                peer_send(&peer,
+                          SLICE_LITERAL("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"));
+                peer_expect(&peer, "body=2:hi");
+                buf_reset(&peer.received);
+        }
+        peer_close(&peer);
+}
+
+/* 3. Replies that come later */
+
+/* Send the request, and run the loop until its handler waits. */
+static struct peer wait_for(const char *path) {
+        struct peer peer = peer_open();
+        char request[100];
+
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+        peer_send(&peer, slice_from_string(request));
+        while (!waiting)
+                uv_run(&loop, UV_RUN_ONCE);
+        return peer;
+}
+
+Test(http_server, replies_later) {
+        struct peer peer = wait_for("/later");
+        struct buf body = { 0 };
+
+        cr_expect(answers("GET /echo?a=between" CLOSING "\r\n", "a=between"));
+        buf_append_string(&body, "at last");
+        http_add_header(waiting, "X-Late", SLICE_LITERAL("yes"));
+        http_reply(waiting, HTTP_OK, "text/plain", &body);
+        cr_expect_null(body.data);
+        peer_expect(&peer, "\r\n\r\nat last");
+        cr_expect(peer_has(&peer, "X-Late: yes"));
+        while (n_ended == 0)
+                peer_turn(&peer);
+
+        peer_send(&peer, SLICE_LITERAL("GET /echo?a=next HTTP/1.1\r\nHost: x\r\n\r\n"));
+        peer_expect(&peer, "a=next");
+        peer_close(&peer);
+}
+
+Test(http_server, waiting_exchange_ends_with_the_server) {
+        struct peer peer = wait_for("/later");
+
+        close_server();
+        cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+Test(http_server, reply_to_a_peer_that_has_gone_ends_the_exchange) {
+        struct peer peer = wait_for("/later");
+        struct buf body = { 0 };
+
+        peer_close(&peer);
+        http_reply(waiting, HTTP_OK, "text/plain", &body);
+        while (n_ended == 0)
+                uv_run(&loop, UV_RUN_ONCE);
+}
+
+Test(http_server, failed_allocation_closes_the_connection) {
+        struct peer peer = wait_for("/later");
+        struct buf body = { .failed = true };
+
+        http_reply(waiting, HTTP_OK, "text/plain", &body);
+        while (!peer.is_closed)
+                peer_turn(&peer);
+        cr_expect_eq(peer.received.length, 0);
+        cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+Test(http_server, unread_replies_share_a_limit) {
+        struct peer first = peer_open(), second = peer_open();
+
+        peer_send(&first, SLICE_LITERAL("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
+        peer_send(&second, SLICE_LITERAL("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
+        poll(&(struct pollfd){ first.fd, POLLIN, 0 }, 1, 0);
+        for (int i = 0; i < 2; i++) {
+                struct peer *peer = i == 0 ? &first : &second;
+
+                while (poll(&(struct pollfd){ peer->fd, POLLIN, 0 }, 1, 0) == 0)
+                        uv_run(&loop, UV_RUN_ONCE);
+        }
+        cr_expect(answers("GET /large" CLOSING "\r\n", "HTTP/1.1 429 "));
+        peer_close(&first);
+        peer_close(&second);
+}
+
+/* 4. Streams */
+
+Test(http_server, stream_sends_what_there_is_and_waits) {
+        struct peer peer = wait_for("/stream");
+
+        peer_expect(&peer, "\r\nContent-Type: text/event-stream\r\n");
+        buf_append_string(&stream, "one\n");
+        http_stream_wake(waiting);
+        peer_expect(&peer, "one\n");
+        http_stream_wake(waiting); /* nothing to send */
+        buf_append_string(&stream, "two\n");
+        http_stream_wake(waiting);
+        http_stream_wake(waiting); /* not suspended any more */
+        peer_expect(&peer, "two\n");
+        cr_expect_eq(n_ended, 0);
+
+        is_stream_over = true;
+        http_stream_wake(waiting);
+        peer_expect(&peer, "\r\n0\r\n\r\n");
+        while (n_ended == 0)
+                peer_turn(&peer);
+        peer_close(&peer);
+}
+
+Test(http_server, stream_ends_when_a_closed_peer_is_written_to) {
+        struct peer peer = wait_for("/stream");
+
+        peer_close(&peer);
+        while (n_ended == 0) {
+                buf_append_string(&stream, ":\n");
+                http_stream_wake(waiting);
+                uv_run(&loop, UV_RUN_ONCE);
+        }
+}
+
+Test(http_server, stream_ends_with_the_server) {
+        struct peer peer = wait_for("/stream");
+
+        peer_expect(&peer, "text/event-stream");
+        close_server();
+        cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+/* A stopped peer costs its socket buffers, and then its connection. */
+Test(http_server, peer_that_does_not_read_a_stream_is_disconnected) {
+        const size_t n_bytes = (size_t)1 << 30;
+        struct peer peer;
+
+        n_bytes_of_zeros = n_bytes;
+        peer = wait_for("/stream");
+        while (n_ended == 0)
+                uv_run(&loop, UV_RUN_ONCE);
+        cr_expect_lt(n_bytes - n_bytes_of_zeros, 16 << 20);
+        peer_close(&peer);
+}
