@@ -7,6 +7,7 @@
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
+#include "http/console.h"
 #include "http/http_server.h"
 #include "http/pages.h"
 #include "mqtt/link.h"
@@ -81,6 +82,7 @@ struct server {
         struct link *link;
         struct dev_broker *dev_broker; /* NULL: none */
         struct http_server *http;      /* NULL: none */
+        struct console *console;       /* NULL: none */
         struct control *control;       /* NULL: none */
         /* Of test control: asked for, and not begun. It begins when the link is down. */
         struct {

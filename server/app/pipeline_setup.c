@@ -47,13 +47,31 @@ static void announce_ready(const struct server *server) {
         sd_notify(0, "READY=1");
 }
 
+struct http_link {
+        char text[320];
+};
+
+/* The address of the console, or of the pages; empty without an HTTP server. */
+static struct http_link http_link(const struct server *server) {
+        struct http_link link = { "" };
+        struct endpoint endpoint;
+
+        if (!server->http)
+                return link;
+        endpoint = *server->config.http_listen;
+        endpoint.port = http_port(server->http);
+        snprintf(link.text, sizeof(link.text), "; %s at http%s://%s/", server->console ? "console" : "pages",
+                 server->config.http_certificate ? "s" : "", endpoint_text(&endpoint).text);
+        return link;
+}
+
 static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         struct server *server = userdata;
 
-        log_info("ready: serving %s as node id \"%s\", dialect %s; the broker has %s plugin",
+        log_info("ready: serving %s as node id \"%s\", dialect %s; the broker has %s plugin%s",
                  endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.node_id),
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document",
-                 broker_kind == BROKER_WITH_PLUGIN ? "the" : "no");
+                 broker_kind == BROKER_WITH_PLUGIN ? "the" : "no", http_link(server).text);
         server_update_status(server);
         server_warn_of_unverified_clients(server, broker_kind);
         server->logged.disconnect = DISCONNECT_NONE;

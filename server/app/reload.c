@@ -61,6 +61,10 @@ void server_reload(struct server *server) {
         config_reload(&server->config, &next);
         policy_free(server->config.policy);
         server->config.policy = take_ptr(&next.policy);
+        if (server->console)
+                console_set_users(server->console, next.console_users);
+        console_users_free(server->config.console_users);
+        server->config.console_users = take_ptr(&next.console_users);
         config_deinit(&server->reloaded);
         server->reloaded = next;
 

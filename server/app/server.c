@@ -2,6 +2,7 @@
 
 #include "app/server.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,14 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/regular_file.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "config/config.h"
 #include "http/page_routes.h"
 #include "storage/etcd/etcd.h"
+
+#define PEM_MAX ((size_t)1 << 20)
 
 /* Interval of pipeline_check_storage(). */
 #define STORAGE_CHECK_INTERVAL_MS 1000
@@ -51,24 +55,62 @@ static void server_on_reload(uv_signal_t *handle, int number) {
                 sd_notify(0, "READY=1");
 }
 
-/* Returns 0, or -errno; the cause is logged. */
+/* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
+static int listen_for_http(struct server *server) {
+        const struct config *config = &server->config;
+        CLEANUP(buf_deinit) struct buf certificate = { 0 };
+        CLEANUP(buf_deinit) struct buf key = { 0 };
+        struct http_tls tls = { 0 };
+        int r = 0;
+
+        if (config->http_certificate) {
+                r = regular_file_read(config->http_certificate, PEM_MAX, &certificate);
+                if (r == 0)
+                        r = regular_file_read(config->http_key, PEM_MAX, &key);
+                tls = (struct http_tls){ buf_text(&certificate), buf_text(&key) };
+        }
+        if (r == 0)
+                r = http_open(&server->http, &server->loop, config->http_listen, &tls);
+        else
+                r = -EBADMSG;
+        if (r == -EBADMSG)
+                log_error("cannot start: \"%s\" and \"%s\" are no certificate with its key, in PEM; see "
+                          "--http-certificate and --http-key",
+                          LOG_STRING(config->http_certificate), LOG_STRING(config->http_key));
+        else if (r < 0 && r != -ENOMEM)
+                log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
+                          "machine with --http-listen",
+                          endpoint_text(config->http_listen).text, strerror(-r));
+        return r;
+}
+
+static int open_console(struct server *server) {
+        const struct config *config = &server->config;
+        const struct console_config console_config = { .view = &server->view,
+                                                       .is_dev = config->dev,
+                                                       .has_control = config->control,
+                                                       .stores_data = config_stores_data(config) };
+        int r = console_open(&server->console, &server->loop, server->http, &console_config);
+
+        if (r == 0)
+                console_set_users(server->console, config->console_users);
+        return r;
+}
+
+/* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
 static int open_http(struct server *server) {
-        const struct endpoint *endpoint = server->config.http_listen;
         int r;
 
         server->view =
                 (struct store_view){ .cluster = &server->cluster, .disconnected = server->disconnected };
-        if (!endpoint)
+        if (!server->config.http_listen)
                 return 0;
 
-        r = http_open(&server->http, &server->loop, endpoint, &(struct http_tls){ 0 });
+        r = listen_for_http(server);
         if (r < 0)
-                log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
-                          "machine with --http-listen",
-                          endpoint_text(endpoint).text, strerror(-r));
-        else
-                page_routes_add(server->http, &server->view);
-        return r;
+                return r;
+        page_routes_add(server->http, &server->view);
+        return config_serves_console(&server->config) ? open_console(server) : 0;
 }
 
 /* Warn again when half of the room is left. */
@@ -188,6 +230,7 @@ static int run_loop(struct server *server) {
                 start_handles(server);
         } else {
                 http_close(take_ptr(&server->http));
+                console_close(take_ptr(&server->console));
                 server_close_handles(server);
         }
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -235,6 +278,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
 
         log_detect_journal();
         config->policy = NULL; /* the pipeline takes ownership */
+        config->console_users = NULL;
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
         set_early_signals();
@@ -250,6 +294,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         else
                 storage_close(server.storage);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
+        console_users_free(server.config.console_users);
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)
                 log_error("cannot start: out of memory");

@@ -89,6 +89,28 @@ static void check_etcd(struct config_reading *reading) {
                                       "--etcd-user and --etcd-password-file must be given together");
 }
 
+static void check_http(struct config_reading *reading) {
+        struct config *config = reading->config;
+        size_t n_endpoints;
+
+        if (config->dev && !config->http_listen) {
+                if (endpoints_parse(SLICE_LITERAL("127.0.0.1:1"), 0, &config->http_listen, &n_endpoints) < 0)
+                        config_report(reading, "--http-listen", "out of memory");
+                else
+                        config->http_listen->port = 0;
+        }
+        if (!config->http_certificate != !config->http_key)
+                config_report_setting(reading, config->http_key ? "--http-key" : "--http-certificate",
+                                      "--http-certificate and --http-key must be given together");
+        if (config->http_certificate && !config->http_listen)
+                config_report_setting(reading, "--http-certificate", "only with --http-listen");
+        if (config->console_users_file && !config_serves_console(config))
+                config_report_setting(
+                        reading, "--console-users",
+                        "needs --http-listen with a loopback address, or with --http-certificate and "
+                        "--http-key: tokens are not sent over a network in plain text");
+}
+
 void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
@@ -101,6 +123,7 @@ void config_complete(struct config_reading *reading) {
                         "not with --data-dir or --etcd: any client of the broker could delete the "
                         "stored data");
         check_etcd(reading);
+        check_http(reading);
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)
                 config_report_setting(reading, flag, fault);

@@ -9,6 +9,7 @@
 
 #include "base/endpoint.h"
 #include "base/log.h"
+#include "config/console_users.h"
 #include "config/option.h"
 #include "policy/policy.h"
 
@@ -18,6 +19,15 @@ bool config_has_default_port(const struct config *config) {
         while (strcmp(config_options[i].flag, "--port") != 0)
                 i++;
         return !config->values[i];
+}
+
+/* Return whether only programs on this machine reach the address. */
+static bool is_loopback(const struct endpoint *endpoint) {
+        return strncmp(endpoint->host, "127.", 4) == 0 || strcmp(endpoint->host, "::1") == 0;
+}
+
+bool config_serves_console(const struct config *config) {
+        return config->http_listen && (config->http_certificate || is_loopback(config->http_listen));
 }
 
 static void free_texts(struct config_text *texts) {
@@ -39,6 +49,7 @@ void config_deinit(struct config *config) {
                 free((void *)config->persist_rules[i].text.data);
         free(config->persist_rules);
         policy_free(config->policy);
+        console_users_free(config->console_users);
         free_texts(config->file_texts);
         *config = (struct config){ 0 };
 }

@@ -72,9 +72,12 @@ struct config {
         struct config_text *file_texts;         /* owned: the strings in `values` that come from the file */
         const char *policy_file;                /* NULL: none, everything is allowed */
         bool allow_unverified;
-        struct policy *policy;        /* owned: read from policy_file */
-        const char *const *explain;   /* four strings: CLIENT USER VERB KEY; NULL: no --explain */
-        struct endpoint *http_listen; /* owned; NULL: none */
+        struct policy *policy;                   /* owned: read from policy_file */
+        const char *const *explain;              /* four strings: CLIENT USER VERB KEY; NULL: no --explain */
+        struct endpoint *http_listen;            /* owned; NULL: none. Port 0: any free one */
+        const char *http_certificate, *http_key; /* files for TLS; NULL: none */
+        const char *console_users_file;          /* NULL: none, only the page Health */
+        struct console_users *console_users;     /* owned: read from console_users_file */
         const char *seed_file;
         const char *ready_file;
         bool exit_with_parent;
@@ -100,6 +103,12 @@ extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
 
 /* Return whether no source sets the port. Then config->port is that of credentials_default_port(). */
 bool config_has_default_port(const struct config *config);
+
+/*
+ * Whether the HTTP server serves the console: beyond this machine only with TLS, because a browser
+ * sends tokens.
+ */
+bool config_serves_console(const struct config *config);
 
 /* Whether the store keeps its keys in a data directory or in etcd, not only in memory. */
 static inline bool config_stores_data(const struct config *config) {

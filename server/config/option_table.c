@@ -175,20 +175,26 @@ static int set_http_listen(void *target, const struct option *option, const char
         char loopback[sizeof("127.0.0.1:65535")];
         struct endpoint *endpoints;
         size_t n_endpoints;
+        char text[300];
+        bool is_any_port;
         uint64_t port;
 
         (void)option;
-        if (parse_uint64(slice_from_string(value), &port) == 0 && port >= 1 && port <= UINT16_MAX) {
+        if (parse_uint64(slice_from_string(value), &port) == 0 && port <= UINT16_MAX) {
                 snprintf(loopback, sizeof(loopback), "127.0.0.1:%u", (unsigned int)port);
                 value = loopback;
         }
-        if (endpoints_parse(slice_from_string(value), 0, &endpoints, &n_endpoints) < 0)
+        is_any_port = slice_ends_with(slice_from_string(value), SLICE_LITERAL(":0"));
+        snprintf(text, sizeof(text), "%.*s%s", (int)(strlen(value) - (is_any_port ? 2 : 0)), value,
+                 is_any_port ? ":1" : "");
+        if (endpoints_parse(slice_from_string(text), 0, &endpoints, &n_endpoints) < 0)
                 return -EINVAL;
         if (n_endpoints != 1 || endpoints->port == 0) {
                 endpoints_free(endpoints, n_endpoints);
                 return -EINVAL;
         }
 
+        endpoints->port = is_any_port ? 0 : endpoints->port;
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         config->http_listen = endpoints;
         return 0;
@@ -363,8 +369,17 @@ const struct option config_options[] = {
                "apply the rules to client ids that the plugin has not verified", allow_unverified, LIVE),
         SETTING("http", "listen", "--http-listen", "[ADDRESS:]PORT", NULL,
                 "[ADDRESS:]PORT, such as 127.0.0.1:9464,",
-                "serve /metrics, /healthz, /readyz and /version at this address", set_http_listen, 0,
-                RESTART),
+                "serve the console, /metrics, /healthz, /readyz and /version at this address; port 0: any "
+                "free port",
+                set_http_listen, 0, RESTART),
+        SETTING("http", "certificate", "--http-certificate", "FILE", NULL, "a file name",
+                "certificate of this address, for TLS", option_set_text, FIELD(http_certificate), RESTART),
+        SETTING("http", "key", "--http-key", "FILE", NULL, "a file name", "private key of the certificate",
+                option_set_text, FIELD(http_key), RESTART),
+        SETTING("http", "console-users", "--console-users", "FILE", NULL, "a file name",
+                "users of the console, as statestorectl console-token prints them; without it, the console "
+                "only shows Health",
+                option_set_text, FIELD(console_users_file), LIVE),
         SETTING("process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
                 "create this file when requests are served", option_set_text, FIELD(ready_file), RESTART),
         SWITCH("process", "exit-with-parent", "--exit-with-parent", NULL,

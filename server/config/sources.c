@@ -10,6 +10,7 @@
 #include "config/command_line.h"
 #include "config/config.h"
 #include "config/config_file.h"
+#include "config/console_users.h"
 #include "config/environment.h"
 #include "config/option.h"
 #include "config/policy_file.h"
@@ -31,6 +32,16 @@ static void read_policy(struct config_reading *reading) {
         config->policy =
                 policy_file_read(config->policy_file, config->allow_unverified, config_take_fault, reading);
         if (!config->policy)
+                reading->is_invalid = true;
+}
+
+static void read_console_users(struct config_reading *reading) {
+        struct config *config = reading->config;
+
+        if (!config->console_users_file || !config_check_readable(reading, config->console_users_file))
+                return;
+        config->console_users = console_users_read(config->console_users_file, config_take_fault, reading);
+        if (!config->console_users)
                 reading->is_invalid = true;
 }
 
@@ -57,6 +68,7 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         if (!reading.is_invalid)
                 config_complete(&reading);
         read_policy(&reading);
+        read_console_users(&reading);
         if (ret_config->check_only)
                 config_check_plausibility(&reading);
 

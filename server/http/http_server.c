@@ -373,7 +373,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                                      http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING).data;
                 if (find_route(exchange, method, path) &&
                     (!exchange->routes->admit ||
-                     exchange->routes->admit(exchange->routes->userdata, exchange)))
+                     exchange->routes->admit(exchange->routes->admit_userdata, exchange)))
                         admit_body(exchange);
         } else if (*n_upload > 0) {
                 buf_append(&exchange->body, upload, *n_upload);

@@ -80,8 +80,9 @@ struct http_routes {
          * Called when the headers have arrived, before the body is read. Return whether the request is
          * admitted; if not, reply first. NULL: each request is admitted.
          */
-        bool (*admit)(void *userdata, struct http_exchange *exchange);
-        void *userdata; /* of handle() and admit() */
+        bool (*admit)(void *admit_userdata, struct http_exchange *exchange);
+        void *admit_userdata;
+        void *userdata; /* of handle() */
 };
 
 /* PEM texts, for TLS. */
