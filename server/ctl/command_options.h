@@ -48,6 +48,7 @@ struct command_options {
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;
+        bool is_operator; /* of the console */
 
         bool help;
         bool version;

@@ -166,6 +166,15 @@ static const char restore_help[] =
         "\n"
         "  statestorectl restore monday.db /var/lib/statestored\n";
 
+static const char console_token_help[] =
+        "Prints a line for the file of --console-users on stdout, and the token on stderr. The token is "
+        "not\n"
+        "stored anywhere: the line has a hash of it. Requests of the console are those of the MQTT user\n"
+        "NAME. An operator also sees what other clients do.\n"
+        "\n"
+        "  statestorectl console-token alice >> console-users.conf\n"
+        "  statestorectl console-token bob --operator >> console-users.conf\n";
+
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. A check\n"
         "is skipped if the access rules of the broker or the policy of the store do not let this user\n"
@@ -262,6 +271,8 @@ const struct command commands[] = {
           .options = "", .run = command_backup },
         { "restore", "FILE DIR", "copy a backup into an empty data directory", restore_help, 2, 2,
           .options = "", .run = command_restore },
+        { "console-token", "NAME", "make a token for a user of the console", console_token_help, 1, 1,
+          .options = "--operator", .run = command_console_token },
         { "doctor", "", "find broker settings that drop or delay requests", doctor_help, 0, 0,
           .needs = NEEDS_BROKER, .options = "--json", .run = command_doctor },
         { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help, 1,

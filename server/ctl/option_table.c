@@ -92,6 +92,7 @@ const struct option ctl_options[] = {
         SWITCH("--long", 'l', "also print size, lifetime, fencing token and time of the version", is_long),
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", option_set_text, data_dir),
+        SWITCH("--operator", 0, "the user is an operator, and sees what other clients do", is_operator),
         SWITCH("--json", 0, "print JSON", json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", hex),
         COMMON("--host", "HOST[,HOST]", NULL,
