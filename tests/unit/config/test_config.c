@@ -176,6 +176,35 @@ static const struct {
         { "an IPv6 address", "--http-listen=[::1]:9464", "::1" },
 };
 
+Test(config, http_port_may_be_any) {
+        static const char *const ports[] = { "--http-listen=0", "--http-listen=127.0.0.1:0",
+                                             "--http-listen=[::1]:0", "--dev" };
+        struct config config;
+
+        for (size_t i = 0; i < N_ROWS(ports); i++) {
+                cr_assert_eq(read_config((const char *const[]){ ports[i], NULL }, &config), CONFIG_RUN, "%s",
+                             ports[i]);
+                cr_expect_eq(config.http_listen->port, 0, "%s", ports[i]);
+                cr_expect(config_serves_console(&config), "%s", ports[i]);
+                config_deinit(&config);
+        }
+}
+
+Test(config, console_is_served_beyond_this_machine_with_tls) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ "--http-listen=0.0.0.0:1", NULL }, &config),
+                     CONFIG_RUN);
+        cr_expect_not(config_serves_console(&config));
+        config_deinit(&config);
+        cr_assert_eq(read_config((const char *const[]){ "--http-listen=0.0.0.0:1", "--http-certificate=c",
+                                                        "--http-key=k", "--console-users=/dev/null", NULL },
+                                 &config),
+                     CONFIG_RUN);
+        cr_expect(config_serves_console(&config));
+        config_deinit(&config);
+}
+
 Test(config, http_listens_on_loopback_by_default) {
         for (size_t i = 0; i < N_ROWS(listens); i++) {
                 const char *const arguments[] = { listens[i].argument, NULL };

@@ -99,7 +99,19 @@ static const struct {
           { "--http-listen", "127.0.0.1" },
           "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not "
           "\"127.0.0.1\"; see --help\n" },
-        { "HTTP port 0",
+        { "an HTTP certificate without a key",
+          { "--http-listen=1", "--http-certificate=c" },
+          "statestored: --http-certificate: --http-certificate and --http-key must be given together; see "
+          "--help\n" },
+        { "TLS without HTTP",
+          { "--http-certificate=c", "--http-key=k" },
+          "statestored: --http-certificate: only with --http-listen; see --help\n" },
+        { "users of the console in plain text beyond this machine",
+          { "--http-listen=0.0.0.0:1", "--console-users=/dev/null" },
+          "statestored: --console-users: needs --http-listen with a loopback address, or with "
+          "--http-certificate and --http-key: tokens are not sent over a network in plain text; see "
+          "--help\n" },
+        { "an HTTP port without an address",
           { "--http-listen", ":0" },
           "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not \":0\"; "
           "see "

@@ -47,9 +47,11 @@ Test(config, reports_all_faults) {
 static const char *some_value(const struct option *option) {
         if (strcmp(option->flag, "--policy") == 0)
                 return "/dev/null"; /* a policy without rules */
+        if (strcmp(option->flag, "--console-users") == 0)
+                return "/dev/null"; /* a file without users */
         if (strcmp(option->flag, "--port") == 0)
                 return "1883";
-        if (strcmp(option->section, "http") == 0)
+        if (strcmp(option->flag, "--http-listen") == 0)
                 return "127.0.0.1:9464";
         if (strcmp(option->flag, "--etcd") == 0)
                 return "http://a:2379";
@@ -77,6 +79,12 @@ Test(environment, sets_every_option) {
                         setenv("STATESTORE_BROKER_TLS", "on", 1);
                         setenv("STATESTORE_BROKER_TLS_KEY", value, 1);
                         setenv("STATESTORE_BROKER_TLS_CERTIFICATE", value, 1);
+                }
+                if (strcmp(config_options[i].section, "http") == 0 &&
+                    strcmp(config_options[i].name, "listen") != 0) {
+                        setenv("STATESTORE_HTTP_LISTEN", "9464", 1);
+                        setenv("STATESTORE_HTTP_KEY", value, 1);
+                        setenv("STATESTORE_HTTP_CERTIFICATE", value, 1);
                 }
                 if (strncmp(config_options[i].flag, "--etcd-", 7) == 0) {
                         setenv("STATESTORE_ETCD_USER", value, 1);
@@ -250,6 +258,12 @@ Test(file, sets_every_option) {
                         strcat(text, "certificate = c\n");
                 if (strcmp(config_options[i].flag, "--etcd-certificate") == 0)
                         strcat(text, "key = k\n");
+                if (strcmp(config_options[i].flag, "--http-key") == 0)
+                        strcat(text, "listen = 9464\ncertificate = c\n");
+                if (strcmp(config_options[i].flag, "--http-certificate") == 0)
+                        strcat(text, "listen = 9464\nkey = k\n");
+                if (strcmp(config_options[i].flag, "--console-users") == 0)
+                        strcat(text, "listen = 9464\n");
                 if (strcmp(config_options[i].name, "tls-key") == 0)
                         strcat(text, "tls = on\ntls-certificate = c\n");
                 if (strcmp(config_options[i].name, "tls-certificate") == 0)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -85,15 +86,6 @@ static void handle_stream(void *userdata, struct http_exchange *exchange) {
         http_stream(exchange, "text/event-stream", &waits);
 }
 
-static void handle_large(void *userdata, struct http_exchange *exchange) {
-        struct buf body = { 0 };
-
-        (void)userdata;
-        while (body.length < HTTP_REPLIES_MAX / 2)
-                buf_append(&body, (uint8_t[65536]){ 0 }, 65536);
-        http_reply(exchange, HTTP_OK, "text/plain", &body);
-}
-
 static bool admit(void *userdata, struct http_exchange *exchange) {
         (void)userdata;
         if (is_admitting || http_route(exchange)->needs == 0)
@@ -107,7 +99,7 @@ static const struct http_route routes[] = {
         { "POST", "/echo", .handle = handle_echo },
         { "GET", "/later", .handle = handle_later },
         { "GET", "/stream", .handle = handle_stream },
-        { "GET", "/large", .handle = handle_large },
+
         { "POST", "/guarded", .needs = 1, .handle = handle_echo },
 };
 
@@ -413,20 +405,21 @@ Test(http_server, failed_allocation_closes_the_connection) {
 }
 
 Test(http_server, unread_replies_share_a_limit) {
-        struct peer first = peer_open(), second = peer_open();
+        struct peer first = wait_for("/later"), second;
+        struct http_exchange *first_exchange = take_ptr(&waiting);
+        struct buf body = { .data = calloc(1, HTTP_REPLIES_MAX), .length = HTTP_REPLIES_MAX };
 
-        peer_send(&first, SLICE_LITERAL("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
-        peer_send(&second, SLICE_LITERAL("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
-        poll(&(struct pollfd){ first.fd, POLLIN, 0 }, 1, 0);
-        for (int i = 0; i < 2; i++) {
-                struct peer *peer = i == 0 ? &first : &second;
-
-                while (poll(&(struct pollfd){ peer->fd, POLLIN, 0 }, 1, 0) == 0)
-                        uv_run(&loop, UV_RUN_ONCE);
-        }
-        cr_expect(answers("GET /large" CLOSING "\r\n", "HTTP/1.1 429 "));
-        peer_close(&first);
+        second = wait_for("/later");
+        http_reply(first_exchange, HTTP_OK, "text/plain", &body);
+        buf_append_string(&body, "too much");
+        http_reply(waiting, HTTP_OK, "text/plain", &body);
+        peer_expect(&second, "HTTP/1.1 429 ");
         peer_close(&second);
+
+        peer_close(&first);
+        while (n_ended < 2)
+                uv_run(&loop, UV_RUN_ONCE);
+        cr_expect(answers("GET /echo" CLOSING "\r\n", "HTTP/1.1 200 "));
 }
 
 /* 4. Streams */
