@@ -113,7 +113,9 @@ if ! wait_for grep -q 'mosquitto version .* running' "$log"; then
         exit 1
 fi
 
-$build/server/statestored --port "$port" --ready-file "$directory/ready" &
+$build/server/statestorectl console-token you --operator >"$directory/console-users" 2>"$directory/token"
+$build/server/statestored --port "$port" --ready-file "$directory/ready" --http-listen 0 \
+        --console-users "$directory/console-users" &
 store=$!
 
 waiting=$store
@@ -122,6 +124,10 @@ wait_for test -e "$directory/ready" || exit 1 # statestored has logged the cause
 cat <<TEXT
 
 The state store is at mqtt://127.0.0.1:$port. $use
+
+The console is a page in the browser: the line "ready" above has its address, and the token for it is
+
+  $(cat "$directory/token")
 
 Ctrl-C stops it.
 TEXT

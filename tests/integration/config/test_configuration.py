@@ -15,6 +15,7 @@ CONF = REPOSITORY / "conf" / "statestored.conf"
 # Flags that are not the name of the option, with or without its section.
 OTHER_FLAGS = {
     ("policy", "file"): "policy",
+    ("http", "console-users"): "console-users",
     ("etcd", "endpoints"): "etcd",
     ("etcd", "member"): "member",
     ("etcd", "lease"): "lease",
