@@ -11,7 +11,8 @@
  * limited number of connections. The library closes those above the limit when it accepts them.
  *
  * The library calls http_on_request() when the headers have arrived, for each part of the body, at
- * the end of the body, and again after a connection was resumed. A connection is suspended while its
+ * the end of the body, and again after a connection was resumed. It closes a connection whose reply is
+ * queued before the body has arrived, so the body is not taken for a request. A connection is suspended while its
  * exchange waits for the handler; the library then neither polls it nor applies the timeout.
  */
 
@@ -47,7 +48,6 @@ struct http_exchange {
 
         size_t n_body_reserved; /* of the server's n_body_bytes */
         struct buf body;
-        bool has_body; /* as its headers say */
         bool is_complete;
 
         struct buf headers; /* of the reply: NAME, NUL, VALUE, NUL ... */
@@ -101,9 +101,6 @@ static void add_headers(const struct http_exchange *exchange, struct MHD_Respons
         for (size_t i = 0; i < ARRAY_LENGTH(default_headers); i++)
                 if (!MHD_get_response_header(response, default_headers[i].name))
                         MHD_add_response_header(response, default_headers[i].name, default_headers[i].value);
-        /* What follows on the connection may be the body, which is not read. */
-        if (exchange->has_body && !exchange->is_complete)
-                MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
 static void http_on_timer(uv_timer_t *timer);
@@ -369,8 +366,6 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 *state = exchange = exchange_new(userdata, connection);
                 if (!exchange)
                         return MHD_NO;
-                exchange->has_body = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH).data ||
-                                     http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING).data;
                 if (find_route(exchange, method, path) &&
                     (!exchange->routes->admit ||
                      exchange->routes->admit(exchange->routes->admit_userdata, exchange)))

@@ -56,6 +56,7 @@ static const struct {
         const char *name, *text, *fault;
 } wrong[] = {
         { "no hash", "alice = secret\n", ":1: a hash was expected" },
+        { "long hash", "alice = " ALICE "0\n", ":1: a hash was expected" },
         { "short hash", "alice = abcd\n", ":1: a hash was expected" },
         { "no digit", "alice = x" BOB "\n", ":1: a hash was expected" },
         { "another word", "alice = " ALICE " admin\n", ":1: nothing or the word operator" },

@@ -45,6 +45,7 @@ static const struct {
         { "https://Store.example", "store.example", true },
         { "http://127.0.0.1:81", "127.0.0.1:80", false },
         { "http://127.0.0.1", "127.0.0.1:80", false },
+        { "http://127.0.0.1:80.evil", "127.0.0.1:80", false },
         { "http://evil.example/127.0.0.1:80", "127.0.0.1:80", false },
         { "null", "null", false },
         { "", "", false },

@@ -71,6 +71,7 @@ static void handle_echo(void *userdata, struct http_exchange *exchange) {
                    http_body(exchange).length > 10 ? 10 : http_body(exchange).length);
         http_add_header(exchange, "X-Shown", SLICE_LITERAL("yes"));
         http_add_header(exchange, "X-Split", SLICE_LITERAL("a\r\nX-Injected: b"));
+        http_add_header(exchange, "X-Nul", (struct slice){ (const uint8_t *)"a\0X-Injected\0b", 14 });
         http_reply(exchange, HTTP_OK, "text/plain", &body);
 }
 
