@@ -47,14 +47,14 @@ static uint64_t take_growth(uint64_t *last, uint64_t total) {
 static void fill_sample(struct health_history *history, const struct counters *counters,
                         const struct gauges *gauges, struct health_sample *sample) {
         static const struct {
-                enum latency_stage stage;
+                enum latency latency;
                 double quantile;
         } latencies[] = {
-                [HEALTH_QUEUE_P50_US] = { STAGE_QUEUE, 0.5 },
-                [HEALTH_QUEUE_P99_US] = { STAGE_QUEUE, 0.99 },
-                [HEALTH_ENGINE_P99_US] = { STAGE_ENGINE, 0.99 },
-                [HEALTH_COMMIT_P50_US] = { STAGE_COMMIT, 0.5 },
-                [HEALTH_COMMIT_P99_US] = { STAGE_COMMIT, 0.99 },
+                [HEALTH_QUEUE_P50_US] = { LATENCY_QUEUE, 0.5 },
+                [HEALTH_QUEUE_P99_US] = { LATENCY_QUEUE, 0.99 },
+                [HEALTH_ENGINE_P99_US] = { LATENCY_ENGINE, 0.99 },
+                [HEALTH_COMMIT_P50_US] = { LATENCY_COMMIT, 0.5 },
+                [HEALTH_COMMIT_P99_US] = { LATENCY_COMMIT, 0.99 },
         };
         uint64_t n_dropped = 0;
 
@@ -62,10 +62,10 @@ static void fill_sample(struct health_history *history, const struct counters *c
                 sample->n_requests[verb] =
                         take_growth(&history->n_requests[verb], count_requests(counters, verb));
         for (enum health_value i = 0; i <= HEALTH_COMMIT_P99_US; i++)
-                sample->values[i] =
-                        health_quantile_us(&history->latencies[latencies[i].stage],
-                                           &counters->latencies[latencies[i].stage], latencies[i].quantile);
-        for (size_t i = 0; i < N_STAGES; i++)
+                sample->values[i] = health_quantile_us(&history->latencies[latencies[i].latency],
+                                                       &counters->latencies[latencies[i].latency],
+                                                       latencies[i].quantile);
+        for (size_t i = 0; i < N_LATENCIES; i++)
                 history->latencies[i] = counters->latencies[i];
         for (size_t i = 0; i < N_DROPS; i++)
                 n_dropped += counters->n_drops[i];

@@ -12,7 +12,7 @@
 #define HEALTH_NONE        UINT64_MAX /* nothing was measured */
 
 enum health_value {
-        HEALTH_QUEUE_P50_US, /* time until the execution of a request begins, as STAGE_QUEUE */
+        HEALTH_QUEUE_P50_US, /* time until the execution of a request begins, as LATENCY_QUEUE */
         HEALTH_QUEUE_P99_US,
         HEALTH_ENGINE_P99_US,
         HEALTH_COMMIT_P50_US,
@@ -35,7 +35,7 @@ struct health_history {
 
         /* Of the counters, at the last sample. */
         uint64_t n_requests[N_VERBS + 1], n_dropped;
-        struct histogram latencies[N_STAGES];
+        struct histogram latencies[N_LATENCIES];
 };
 
 /*

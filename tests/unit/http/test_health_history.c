@@ -74,12 +74,12 @@ Test(health_history, quantiles_are_of_the_interval) {
         const size_t last = HEALTH_SAMPLES - 1;
 
         for (int i = 0; i < 100; i++)
-                histogram_add(&counters.latencies[STAGE_QUEUE], 3 * NS_PER_MS);
+                histogram_add(&counters.latencies[LATENCY_QUEUE], 3 * NS_PER_MS);
         add(0);
         for (int i = 0; i < 98; i++)
-                histogram_add(&counters.latencies[STAGE_QUEUE], 100000); /* 64 to 128 us */
+                histogram_add(&counters.latencies[LATENCY_QUEUE], 100000); /* 64 to 128 us */
         for (int i = 0; i < 2; i++)
-                histogram_add(&counters.latencies[STAGE_QUEUE], 10 * NS_PER_MS); /* 8192 to 16384 us */
+                histogram_add(&counters.latencies[LATENCY_QUEUE], 10 * NS_PER_MS); /* 8192 to 16384 us */
         add(0);
 
         cr_expect_eq(value(last - 1, HEALTH_QUEUE_P50_US), 3072);
