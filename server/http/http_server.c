@@ -11,9 +11,10 @@
  * limited number of connections. The library closes those above the limit when it accepts them.
  *
  * The library calls http_on_request() when the headers have arrived, for each part of the body, at
- * the end of the body, and again after a connection was resumed. It closes a connection whose reply is
- * queued before the body has arrived, so the body is not taken for a request. A connection is suspended while its
- * exchange waits for the handler; the library then neither polls it nor applies the timeout.
+ * the end of the body, and again after a connection was resumed. It closes a connection whose reply
+ * is queued before the body has arrived, so the body is not taken for a request. A connection is
+ * suspended while its exchange waits for the handler; the library then neither polls it nor applies
+ * the timeout.
  */
 
 #include "http/http_server.h"
@@ -439,7 +440,10 @@ static void http_on_timer(uv_timer_t *timer) {
 
 /* 4. The begin and the end */
 
-/* Create a socket that listens at the endpoint. Returns it, or -errno. Accepted sockets inherit its options. */
+/*
+ * Create a socket that listens at the endpoint. Returns it, or -errno. Accepted sockets inherit its
+ * options.
+ */
 static int listen_at(const struct endpoint *endpoint) {
         struct sockaddr_in6 address6 = { .sin6_family = AF_INET6, .sin6_port = htons(endpoint->port) };
         struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(endpoint->port) };

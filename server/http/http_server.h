@@ -66,8 +66,8 @@ struct http_route {
         const void *subject; /* for a handler of several routes */
 
         /*
-         * Handle a request whose body has arrived. Call one of http_reply(), http_reply_constant(), http_reply_error(),
-         * http_wait() and http_stream(), once.
+         * Handle a request whose body has arrived. Call one of http_reply(), http_reply_constant(),
+         * http_reply_error(), http_wait() and http_stream(), once.
          */
         void (*handle)(void *userdata, struct http_exchange *exchange);
 };

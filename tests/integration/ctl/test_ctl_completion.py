@@ -39,7 +39,7 @@ def help_of(*words):
     return run(CTL, *words, "--help").stdout
 
 
-COMMANDS = re.findall(r"^  ([a-z]+)", re.search(r"^Commands;.*?\n\n", help_of(), re.MULTILINE | re.DOTALL)[0],
+COMMANDS = re.findall(r"^  ([a-z-]+)", re.search(r"^Commands;.*?\n\n", help_of(), re.MULTILINE | re.DOTALL)[0],
                       re.MULTILINE)
 
 
