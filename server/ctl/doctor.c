@@ -6,6 +6,7 @@
  */
 
 #include <inttypes.h>
+#include <mqtt_protocol.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,8 @@ struct doctor_peer {
         bool is_done; /* n_messages has reached n_expected */
         bool has_banner;
         bool is_plugin_of_this_version;
+        bool is_acknowledged; /* puback_reason is that of the last message that the peer has published */
+        int puback_reason;
 };
 
 struct doctor {
@@ -215,6 +218,14 @@ static void doctor_on_peer_message(void *userdata, const struct message *message
         peer->is_done = peer->n_messages >= peer->n_expected;
 }
 
+static void doctor_on_peer_acknowledged(void *userdata, int packet_id, int reason) {
+        struct doctor_peer *peer = userdata;
+
+        (void)packet_id;
+        peer->is_acknowledged = true;
+        peer->puback_reason = reason;
+}
+
 /* Connect the peer with the doctor's credentials. Returns NULL, or the cause of an error. */
 static const char *open_peer(struct doctor *doctor) {
         struct broker_connection_config config = broker_connection_config_from_options(doctor->options);
@@ -228,6 +239,7 @@ static const char *open_peer(struct doctor *doctor) {
         config.receive_maximum = PEER_RECEIVE_MAXIMUM;
         config.wants_retained = true;
         config.message = doctor_on_peer_message;
+        config.acknowledged = doctor_on_peer_acknowledged;
         config.userdata = peer;
         if (!config.client_id || broker_connection_new(&peer->connection, &config) < 0)
                 return "out of memory";
@@ -281,6 +293,56 @@ static void check_plugin(struct doctor *doctor) {
                               "the plugin has another version");
         else
                 doctor_report(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
+}
+
+/*
+ * At a broker without the plugin, the store notices by the PUBACK of a notification that its watcher
+ * has disconnected: PROTOCOL.md "Broker abilities".
+ */
+static void check_disconnects(struct doctor *doctor) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        struct doctor_peer *peer = &doctor->peer;
+        /* with a user property, as requests have: some brokers add to the PUBACK then */
+        struct message message = { .payload = SLICE_LITERAL("0123456789ABCDEF"),
+                                   .qos = 1,
+                                   .n_user_properties = 1,
+                                   .user_properties = { { SLICE_LITERAL(PROPERTY_SOURCE_ID),
+                                                          SLICE_LITERAL("doctor") } } };
+        int packet_id, reason = -1;
+
+        buf_append_format(&topic, "clients/%s/statestorectl/nobody", buf_text(&peer->client_id));
+        if (!buf_text(&topic)) {
+                doctor_report(doctor, SEVERITY_SKIPPED, "disconnects", NULL, "out of memory");
+                return;
+        }
+
+        message.topic = buf_slice(&topic);
+        if (broker_connection_publish(peer->connection, &message, &packet_id) == 0 &&
+            broker_connection_wait(peer->connection, &peer->is_acknowledged, SILENCE_MS) == CONNECTION_OK)
+                reason = peer->puback_reason;
+
+        if (reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+                doctor_report(doctor, SEVERITY_OK, "disconnects", NULL,
+                              "the broker reports that a message had no subscriber");
+        else if (reason == 0)
+                doctor_report(
+                        doctor, SEVERITY_WARN, "disconnects",
+                        "presence-topic of statestored, if the broker publishes disconnects: see "
+                        "BROKERS.md",
+                        "the PUBACK of a message that had no subscriber does not say so: the store does "
+                        "not notice that a watcher has disconnected");
+        else if (reason >= 0x80)
+                doctor_report(doctor, SEVERITY_SKIPPED, "disconnects", NULL, "this user may not write %s",
+                              buf_text(&topic));
+        else if (reason > 0)
+                doctor_report(doctor, SEVERITY_FAIL, "disconnects", "see BROKERS.md",
+                              "the broker acknowledges a message with the reason code 0x%02x, which MQTT 5 "
+                              "does not define for PUBACK: some clients fail, and the store does not notice "
+                              "that a watcher has disconnected",
+                              (unsigned)reason);
+        else
+                doctor_report(doctor, SEVERITY_FAIL, "disconnects", "see the broker's log",
+                              "a message without a subscriber got no PUBACK within %d ms", SILENCE_MS);
 }
 
 static void check_size(struct doctor *doctor) {
@@ -464,6 +526,8 @@ static void run_checks(struct doctor *doctor) {
                               "the policy does not let this user read %s", buf_text(&doctor->key));
                 return;
         }
+        if (!problem && !doctor->peer.has_banner)
+                check_disconnects(doctor);
         if (!problem)
                 check_queue(doctor);
         if (result == CONNECTION_OK) {
