@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docker/kubernetes.yaml agrees with the options, the image and the HTTP pages of the store."""
+"""docker/kubernetes, a Kustomize base, agrees with the options, the image and the HTTP pages of the store, and with the schemas
+of Kubernetes."""
 
 import re
 import shutil
+import subprocess
 
 import pytest
 import yaml
 
 from support.broker import free_port, passwords
 from support.certificates import Authority
+from support.downloads import require_program, unavailable
+from support.examples import download
 from support.process import REPOSITORY
 from support.wire_client import WireClient
 
-MANIFESTS = list(yaml.safe_load_all((REPOSITORY / "docker" / "kubernetes.yaml").read_text()))
+BASE = REPOSITORY / "docker" / "kubernetes"
+MANIFESTS = [yaml.safe_load((BASE / name).read_text()) for name in yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]]
+VALIDATOR = "kubernetes-validate==1.37.0"  # has the schemas of many versions of Kubernetes
+VERSIONS = "1.28", "1.37"
 DOCKERFILE = (REPOSITORY / "docker" / "Dockerfile").read_text()
 
 
@@ -148,3 +155,81 @@ def test_the_service_selects_the_pod():
     assert manifest("StatefulSet")["spec"]["selector"]["matchLabels"] == labels
     assert manifest("Service")["spec"]["selector"] == labels
     assert manifest("StatefulSet")["spec"]["serviceName"] == manifest("Service")["metadata"]["name"]
+
+
+# Rendered, as kubectl apply --kustomize does
+
+OVERLAY = """\
+resources: [kubernetes]
+images: [{name: statestored, newName: registry.example/statestored, newTag: 0.1.0}]
+configMapGenerator: [{name: statestored, files: [policy.conf]}]
+secretGenerator: [{name: statestored, files: [password, ca.crt]}]
+"""
+
+
+def render(directory):
+    require_program("kubectl")
+    rendered = subprocess.run(["kubectl", "kustomize", directory], capture_output=True, text=True, check=False)
+    assert rendered.returncode == 0, rendered.stderr
+    return rendered.stdout
+
+
+@pytest.fixture
+def overlay(tmp_path):
+    """The overlay that kustomization.yaml describes."""
+    shutil.copytree(BASE, tmp_path / "kubernetes")
+    shutil.copy(REPOSITORY / "conf/policy.conf", tmp_path)
+    (tmp_path / "password").write_text("secret")
+    (tmp_path / "ca.crt").write_text("certificate")
+    (tmp_path / "kustomization.yaml").write_text(OVERLAY)
+    return tmp_path
+
+
+def test_the_base_describes_the_overlay():
+    described = re.sub("(?m)^#   ?", "", (BASE / "kustomization.yaml").read_text())
+
+    assert OVERLAY.replace("[kubernetes]", "[docker/kubernetes]") in described
+
+
+def test_the_overlay_replaces_the_pod_when_a_file_changes(overlay):
+    def pod():
+        [found] = [one for one in yaml.safe_load_all(render(overlay)) if one["kind"] == "StatefulSet"]
+        return found["spec"]["template"]["spec"]
+
+    first = pod()
+    (overlay / "policy.conf").write_text("[all]\naccess = read\nany = yes\npattern = *\n")
+    second = pod()
+
+    assert first["containers"][0]["image"] == "registry.example/statestored:0.1.0"
+    assert first["volumes"][0] == second["volumes"][0] and first["volumes"][1] != second["volumes"][1]
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory):
+    """Validates a manifest by the schemas of a version of Kubernetes; returns the errors."""
+    packages = tmp_path_factory.mktemp("validator")
+    reason = download(["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--target", packages, VALIDATOR], packages)
+    if reason:
+        unavailable(reason)
+    program = ("import sys, yaml; sys.path.insert(0, sys.argv[1]); import kubernetes_validate\n"
+               "for manifest in yaml.safe_load_all(sys.stdin):\n"
+               "    kubernetes_validate.validate(manifest, sys.argv[2], strict=True)\n")
+
+    def errors(text, version):
+        ended = subprocess.run(["/usr/bin/python3", "-c", program, packages, version], input=text, capture_output=True, text=True,
+                               check=False)
+        return ended.stderr.strip().splitlines()[-1:] if ended.returncode else []
+
+    return errors
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_rendered_manifests_have_the_form_that_kubernetes_requires(schemas, overlay, version):
+    assert schemas(render(overlay), version) == []
+
+
+@pytest.mark.parametrize("right, wrong", [("replicas: 1", "replicas: one"), ("fsGroup:", "fsGroups:")])
+def test_another_form_is_found(schemas, overlay, right, wrong):
+    text = render(overlay)
+
+    assert right in text and schemas(text.replace(right, wrong), VERSIONS[-1]) != []
