@@ -29,7 +29,6 @@ BROKER_LOG = Path("/var/log/mosquitto/mosquitto.log")
 RUNS_MAX = 3  # of one test
 
 # All that a reader of PRODUCTION.md changes for these programs: see change().
-STORE_CHANGES = [(r"^#(user|password-file) ", r"\1 ")]
 BROKER_CHANGES = [(rf"^#(listener {CERTIFICATE_PORT}|use_identity_as_username true)$", r"\1"),
                   (r"^#((cafile|certfile|keyfile|require_certificate) .*)$", r"\1")]
 POLICY = f"\n[published clients]\naccess = readwrite\nuser = {USER}\npattern = *\n"
@@ -93,7 +92,6 @@ def install(scratch):
     broker = Path("/etc/mosquitto/conf.d/statestored.conf")
     shutil.copy(EXAMPLES / "mosquitto-production.conf", broker)
     change(broker, BROKER_CHANGES)
-    change(Path("/etc/statestored/statestored.conf"), STORE_CHANGES)
     with open("/etc/statestored/policy.conf", "a") as policy:
         policy.write(POLICY)
     for ours, theirs, n_changes in (("mosquitto-acl.conf", Path("/etc/mosquitto/statestored-acl.conf"), 0),

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from support import debian
 from support.double import running_double
 from support.downloads import unavailable
 from support.examples import DOWNLOADS, EXAMPLES, download
@@ -39,3 +40,9 @@ def copy_of(tmp_path_factory):
         return copies[language]
 
     return copy_of
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """The Debian packages of this source tree: files by name. Tests that use them are in one xdist_group."""
+    return debian.build(tmp_path_factory.mktemp("packages"), *(["--suite", debian.SUITE] if debian.SUITE != "bookworm" else []))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Functions for a temporary installation of Debian, and for building packages. Sourced by package.sh.
+
+# make_debian_root SUITE DIRECTORY: install Debian, from the mirror of this machine, into the directory.
+make_debian_root() {
+        install_packages debootstrap util-linux
+        mirror=$(apt-cache policy | sed -n 's,^ *[0-9]* \(\S*\) [a-z]*/main \S* Packages.*,\1,p' | grep -v security | head -n 1)
+        debootstrap --variant=minbase "$1" "$2" "$mirror" >"$2.log" || { cat "$2.log" >&2 && return 1; }
+        echo force-unsafe-io >"$2/etc/dpkg/dpkg.cfg.d/unsafe-io"
+        cp /etc/resolv.conf "$2/etc/"
+}
+
+# in_debian_root DIRECTORY COMMAND...: run a command in the installation. The mounts end with it.
+in_debian_root() {
+        unshare --mount --pid --fork --kill-child sh -eu -c '
+                root=$1
+                shift
+                mount -t proc proc "$root/proc"
+                mount --rbind /dev "$root/dev"
+                export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+                exec chroot "$root" "$@"' sh "$@"
+}
+
+# build_packages ARCHITECTURE: build the packages of the current folder; install missing build dependencies.
+build_packages() {
+        export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-nocheck noautodbgsym}"
+        profiles=nocheck
+        [ "$1" = "$(dpkg --print-architecture)" ] || profiles=nocheck,cross
+        dpkg-checkbuilddeps -a "$1" -P "$profiles" 2>/dev/null || {
+                as_root=
+                [ "$(id -u)" = 0 ] || as_root=sudo
+                $as_root apt-get build-dep -y --no-install-recommends -a "$1" -P "$profiles" ./
+        }
+        dpkg-buildpackage --build=binary --no-sign --host-arch "$1" -P"$profiles"
+}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""conf/package.sh: the packages are installed, upgraded, removed and purged on a machine with nothing but Debian.
+
+`sh tests/packages.sh` does the same on Debian 13, builds twice, and builds for arm64.
+"""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from support.debian import NAMES, Machine, succeed, with_version
+from support.documents import blocks_of
+from support.process import REPOSITORY
+
+pytestmark = [
+    # one pytest process builds the packages and the images for all processes
+    pytest.mark.xdist_group("image"),
+    pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
+                       reason="a package is built without sanitizers, whatever is tested beside it"),
+]
+
+OLD = "0.0.1"
+OPERATOR = "--user", "operator", "--password-file", "operator.txt"
+
+
+def old_conffiles(root):
+    """Change defaults that the new version then changes back."""
+    for name in "etc/statestored/policy.conf", "etc/statestored/statestored.conf":
+        if (root / name).exists():
+            with open(root / name, "a") as file:
+                file.write("# of the old version\n")
+
+
+@pytest.fixture(scope="module")
+def old_packages(packages, tmp_path_factory):
+    return with_version(OLD, packages, tmp_path_factory.mktemp("old"), old_conffiles)
+
+
+@pytest.fixture
+def machine(tmp_path, packages, old_packages):
+    """A machine that has the packages in /root/build/packages, and packages of an older version in /root/old."""
+    machine = Machine(tmp_path)
+    try:
+        machine.copy(old_packages.values(), "root/old")
+        machine.copy(packages.values(), "root/build/packages")
+        machine.boot()
+        yield machine
+    finally:
+        machine.close()
+
+
+def commands_of_the_readme():
+    [block] = [block for block in blocks_of("README.md") if block.argument("by") == "test_packages.py"]
+    return [line.removeprefix("sudo ") for line in block.text.splitlines()]
+
+
+def test_lintian_finds_nothing(packages):
+    lintian = subprocess.run(["lintian", "--fail-on", "warning", *packages.values()], capture_output=True, text=True, check=False)
+
+    assert lintian.returncode == 0 and not re.search("^[EW]: ", lintian.stdout, re.MULTILINE), lintian.stdout + lintian.stderr
+
+
+def test_the_packages_have_the_version_of_the_changelog(packages):
+    version = re.match(r"statestored \((.+)\) ", (REPOSITORY / "conf/debian/changelog").read_text())[1]
+
+    assert packages.keys() == set(NAMES)
+    assert {succeed("dpkg-deb", "--field", file, "Version").strip() for file in packages.values()} == {version}
+
+
+def main_process(machine, unit):
+    return machine.run("systemctl", "show", "--property=MainPID", unit)
+
+
+def test_the_packages_are_installed_upgraded_removed_and_purged(machine):
+    """One machine, because it takes longest to make. The commands of the README are executed with the old packages, and its
+    first one again with the new packages."""
+    build, install, *commands = commands_of_the_readme()
+    assert build == "sh conf/package.sh" and len(commands) <= 8
+    machine.run("sh", "-c", install.replace("build/packages", "old"))
+    assert machine.ask("systemctl", "is-enabled", "statestored").stdout == "disabled\n"
+    for command in commands:
+        shown = machine.run("sh", "-c", command)
+    assert shown == "hello"
+    assert machine.ask("statestorectl", "ping").returncode != 0  # without a user
+
+    policy, password = machine.path("/etc/statestored/policy.conf"), machine.path("/etc/statestored/password")
+    policy.write_text(policy.read_text() + "# of the administrator\n")
+    secret, store, broker = password.read_text(), main_process(machine, "statestored"), main_process(machine, "mosquitto")
+    machine.run("sh", "-c", install.replace("install", "install -o Dpkg::Options::=--force-confold"))
+
+    assert OLD not in machine.run("dpkg-query", "-W", "-f", "${Version}\n", *NAMES)
+    assert "# of the administrator\n" in policy.read_text() and password.read_text() == secret
+    assert "# of the old version\n" not in machine.path("/etc/statestored/statestored.conf").read_text()
+    assert main_process(machine, "statestored") != store and main_process(machine, "mosquitto") != broker
+    assert machine.run("sh", "-c", commands[-1]) == "hello"
+
+    machine.run("apt", "remove", *NAMES)
+
+    assert machine.run("systemctl", "is-active", "mosquitto") == "active\n"
+    assert machine.ask("systemctl", "is-active", "statestored").stdout == "inactive\n"
+    assert policy.exists() and password.exists() and machine.path("/var/lib/private/statestored").exists()
+
+    machine.run("apt", "purge", *NAMES)
+
+    left = machine.run("find", "/etc", "/usr", "/var/lib", "-name", "*state*", "-ipath", "*statestore*")
+    assert left.split() == []
+    assert machine.run("systemctl", "is-active", "mosquitto") == "active\n"
