@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Lists of Debian packages, and a function that installs them. Sourced by run.sh, the scripts in tests/ and the Dockerfile.
+# Lists of Debian packages, and a function that installs them. Sourced by run.sh, and the scripts in conf/ and tests/.
 
 packages_build="gcc libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libprotobuf-c-dev libsodium-dev libsqlite3-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config protobuf-c-compiler scdoc uthash-dev"
 packages_run="mosquitto"
 packages_cluster="curl etcd-client etcd-server haproxy"
-packages_plugin="libmosquitto1 libsodium23"
-packages_libraries="ca-certificates libcurl4 libjansson4 libmicrohttpd12 libmosquitto1 libprotobuf-c1 libsodium23 libsqlite3-0 libssl3 libsystemd0 libuv1 libxxhash0"
 packages_test="$packages_cluster buildah clang-format debhelper debootstrap dpkg-dev git iproute2 keepalived kubernetes-client libcriterion-dev lintian man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pip python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd systemd-container valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"

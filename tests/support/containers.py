@@ -64,7 +64,7 @@ class Network:
 def service(name):
     """Return the service's definition in compose.yaml as arguments of Container."""
     definition = dict(yaml.safe_load(COMPOSE.read_text())["services"][name])
-    assert definition.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
+    assert definition.pop("build") == {"context": "../build/packages", "dockerfile": "../../docker/Dockerfile", "target": name}
     assert definition.pop("cap_drop") == ["ALL"] and definition.pop("security_opt") == ["no-new-privileges:true"]
     assert definition.pop("restart") == "unless-stopped"
     assert re.fullmatch(r"\d+g", definition.pop("mem_limit"))

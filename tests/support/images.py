@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images built from docker/Dockerfile. Their base is a fresh installation of Debian in place of Debian's own image."""
+"""Images built from docker/Dockerfile and the Debian packages. Their base is a fresh installation of Debian in place of Debian's own image."""
 
 import json
 import re
@@ -39,10 +39,11 @@ def mirror():
 
 
 class Builder:
-    """Builds images. close() removes them."""
+    """Builds images from the packages in a folder. close() removes them."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, packages):
         self._directory = Path(directory)
+        self._packages = packages
         # in memory, because installing packages syncs often, and the files are temporary
         self._run("mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", self._directory)
         self._storage = ["--root", self._directory / "storage", "--runroot", self._directory / "run"]
@@ -97,7 +98,7 @@ class Builder:
     def build(self, target):
         self._download(*self._command(
             "bud", "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
-            REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, REPOSITORY))
+            REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, self._packages))
         container = self._buildah("from", "--pull-never", target)
         config = json.loads(self._buildah("inspect", "--type", "image", target))["Docker"]["config"]
         return Image(

@@ -37,7 +37,8 @@ def test_the_compose_example_uses_the_image_and_the_port_of_the_double():
     services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
     build = services["statestore"]["build"]
     context = (folder / build["context"]).resolve()
-    assert context == REPOSITORY and build["dockerfile"] == "docker/Dockerfile" and stage(build["target"])
+    assert context == REPOSITORY / "build/packages"
+    assert (context / build["dockerfile"]).resolve() == REPOSITORY / "docker/Dockerfile" and stage(build["target"])
     assert services["statestore"]["ports"] == [f"127.0.0.1:{DOUBLE_PORT}:{DOUBLE_PORT}"]
 
     tests = services["tests"]
