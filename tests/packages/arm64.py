@@ -36,6 +36,7 @@ def check(machine, scratch):
                       healthcheck=[], labels={})
         return Container(scratch, name, image, network, {}, False, [])
 
+    machine.path("/etc/hosts").touch()  # the container mounts its own over it
     data = machine.path("/var/lib/data")
     data.mkdir()
     os.chown(data, 1000, 1000)

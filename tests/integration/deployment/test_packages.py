@@ -51,9 +51,14 @@ def machine(tmp_path, packages, old_packages):
         machine.close()
 
 
-def commands_of_the_readme():
-    [block] = [block for block in blocks_of("README.md") if block.argument("by") == "test_packages.py"]
-    return [line.removeprefix("sudo ") for line in block.text.splitlines()]
+def commands_of(document):
+    """Return the commands of each block whose annotation names this file."""
+    blocks = [block for block in blocks_of(document) if block.argument("by") == "test_packages.py"]
+    return [[line.removeprefix("sudo ") for line in block.text.splitlines()] for block in blocks]
+
+
+def settings(machine, path):
+    return [line for line in machine.path(path).read_text().splitlines() if line and not line.startswith("#")]
 
 
 def test_lintian_finds_nothing(packages):
@@ -76,8 +81,9 @@ def main_process(machine, unit):
 def test_the_packages_are_installed_upgraded_removed_and_purged(machine):
     """One machine, because it takes longest to make. The commands of the README are executed with the old packages, and its
     first one again with the new packages."""
-    build, install, *commands = commands_of_the_readme()
-    assert build == "sh conf/package.sh" and len(commands) <= 8
+    [[build, install, *commands]] = commands_of("README.md")
+    in_production, with_certificates = commands_of("conf/PRODUCTION.md")
+    assert build == "sh conf/package.sh" and len(commands) <= 8 and in_production == [install, commands[0]]
     machine.run("sh", "-c", install.replace("build/packages", "old"))
     assert machine.ask("systemctl", "is-enabled", "statestored").stdout == "disabled\n"
     for command in commands:
@@ -95,6 +101,12 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine):
     assert "# of the old version\n" not in machine.path("/etc/statestored/statestored.conf").read_text()
     assert main_process(machine, "statestored") != store and main_process(machine, "mosquitto") != broker
     assert machine.run("sh", "-c", commands[-1]) == "hello"
+
+    snippet = machine.path("/etc/mosquitto/statestored.conf").read_text()
+    machine.run("sh", "-c", with_certificates[0])
+    assert settings(machine, "/etc/mosquitto/statestored.conf") == settings(
+        machine, "/usr/share/doc/mosquitto-statestore/examples/mosquitto-production.conf")
+    machine.path("/etc/mosquitto/statestored.conf").write_text(snippet)
 
     machine.run("apt", "remove", *NAMES)
 
