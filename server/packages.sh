@@ -5,16 +5,17 @@
 packages_build="gcc libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libprotobuf-c-dev libsodium-dev libsqlite3-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config protobuf-c-compiler scdoc uthash-dev"
 packages_run="mosquitto"
 packages_cluster="curl etcd-client etcd-server haproxy"
-packages_test="$packages_cluster buildah clang-format debhelper debootstrap dpkg-dev git iproute2 keepalived kubernetes-client libcriterion-dev lintian man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pip python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd systemd-container valgrind zsh"
+packages_test="$packages_cluster buildah clang-format debhelper debootstrap dpkg-dev git iproute2 keepalived libcriterion-dev lintian man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pip python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd systemd-container valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
 packages_cluster="etcd-client etcd-server python3 python3-paho-mqtt python3-pytest"
 packages_published="iproute2 jq openssl python3 python3-paho-mqtt util-linux"
 packages_fuzz="clang libclang-rt-14-dev"
 
-# Languages of the examples, unless installed by other means.
+# Languages of the examples, and kubectl, unless installed by other means.
 command -v npm >/dev/null || packages_test="$packages_test nodejs npm"
 command -v go >/dev/null || packages_test="$packages_test golang-go"
+command -v kubectl >/dev/null || packages_test="$packages_test kubernetes-client"
 
 # Used by commands in the documents.
 packages_test="$packages_test jq"

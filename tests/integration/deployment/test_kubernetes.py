@@ -2,6 +2,7 @@
 """docker/kubernetes, a Kustomize base, agrees with the options, the image and the HTTP pages of the store, and with the schemas
 of Kubernetes."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -167,8 +168,13 @@ secretGenerator: [{name: statestored, files: [password, ca.crt]}]
 """
 
 
-def render(directory):
+def kubectl_minor():
     require_program("kubectl")
+    printed = subprocess.run(["kubectl", "version", "--client", "--output", "json"], capture_output=True, text=True, check=True).stdout
+    return int(json.loads(printed)["clientVersion"]["minor"].rstrip("+"))
+
+
+def render(directory):
     rendered = subprocess.run(["kubectl", "kustomize", directory], capture_output=True, text=True, check=False)
     assert rendered.returncode == 0, rendered.stderr
     return rendered.stdout
@@ -181,7 +187,9 @@ def overlay(tmp_path):
     shutil.copy(REPOSITORY / "conf/policy.conf", tmp_path)
     (tmp_path / "password").write_text("secret")
     (tmp_path / "ca.crt").write_text("certificate")
-    (tmp_path / "kustomization.yaml").write_text(OVERLAY)
+    # kubectl 1.20, of Debian 12, reads folders only as bases
+    folders = "resources" if kubectl_minor() > 20 else "bases"
+    (tmp_path / "kustomization.yaml").write_text(OVERLAY.replace("resources", folders))
     return tmp_path
 
 
