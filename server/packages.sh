@@ -8,7 +8,6 @@ packages_cluster="curl etcd-client etcd-server haproxy"
 packages_test="$packages_cluster buildah clang-format debhelper debootstrap dpkg-dev git iproute2 keepalived libcriterion-dev lintian man-db mandoc openssl prometheus python3 python3-flake8 python3-paho-mqtt python3-pip python3-pytest python3-pytest-xdist python3-yaml shellcheck sqlite3 systemd systemd-container valgrind zsh"
 packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
-packages_cluster="etcd-client etcd-server python3 python3-paho-mqtt python3-pytest"
 packages_published="iproute2 jq openssl python3 python3-paho-mqtt util-linux"
 packages_fuzz="clang libclang-rt-14-dev"
 

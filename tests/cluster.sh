@@ -16,7 +16,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . server/packages.sh
 . server/build_directory.sh
-install_packages $packages_build $packages_run $packages_cluster
+install_packages $packages_build $packages_run $packages_cluster $packages_soak
 
 build_to_measure
 
