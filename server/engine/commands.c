@@ -116,6 +116,26 @@ static bool passes_fence(struct request_step *step, const struct entry *entry) {
         return true;
 }
 
+/* Return whether the key has the version that the request expects: a condition of the console. */
+static bool has_expected_version(struct request_step *step, const struct entry *entry) {
+        const struct request *request = step->request;
+        bool is_met = true;
+
+        switch (request->version_condition) {
+        case VERSION_ANY:
+                break;
+        case VERSION_NONE:
+                is_met = !entry;
+                break;
+        case VERSION_EXPECTED:
+                is_met = entry && version_compare(entry_version(entry), request->expected_version) == 0;
+                break;
+        }
+        if (!is_met)
+                reply_outcome(step, OUTCOME_VERSION_CHANGED);
+        return is_met;
+}
+
 static bool meets_condition(const struct request *request, const struct entry *entry) {
         if (!entry || request->condition == SET_ALWAYS)
                 return true;
@@ -241,7 +261,7 @@ static void execute_set(struct request_step *step) {
 
         if (find_current(step, &entry) < 0)
                 reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
-        else if (!passes_fence(step, entry))
+        else if (!passes_fence(step, entry) || !has_expected_version(step, entry))
                 return;
         else if (!meets_condition(request, entry))
                 reply_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
@@ -304,12 +324,12 @@ static void delete_entry(struct request_step *step, const struct slice *expected
                 reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
                 return;
         }
+        if (!passes_fence(step, entry) || !has_expected_version(step, entry))
+                return;
         if (!entry) {
                 reply_outcome(step, OUTCOME_NOTHING);
                 return;
         }
-        if (!passes_fence(step, entry))
-                return;
 
         version = entry_version(entry);
         if (expected && !slice_equal(entry_value(entry), *expected))

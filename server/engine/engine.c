@@ -247,7 +247,7 @@ static void execute_once(struct request_step *step) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
         struct effects *effects = step->effects;
-        bool is_remembered = verbs[request->verb].flags & VERB_IS_REMEMBERED;
+        bool is_remembered = (verbs[request->verb].flags & VERB_IS_REMEMBERED) && !request->is_inner;
         bool has_number = is_remembered && request->number > 0;
         bool has_digest = is_remembered && has_unique_content(request);
         const struct executed_request *by_number = NULL;

@@ -52,6 +52,7 @@
         ERROR(FENCE_REQUIRED, "fence required", ON_FENCED, LOG_INFO,                                        \
               "a fencing token is required for this request")                                               \
         ERROR(FENCE_TOO_OLD, "fence too old", ON_FENCED, LOG_INFO, OUTCOME_FENCE_LOWER("than"))             \
+        ERROR(VERSION_CHANGED, "version changed", ON_FENCED, LOG_INFO, "the version has changed")           \
         ERROR(CLIENT_UNKNOWN, "client unknown", ON_KEYNOTIFY, LOG_INFO, "the client id is missing")         \
         ERROR(KEY_TOO_LONG_TO_NOTIFY, "key too long to notify", ON_KEYNOTIFY, LOG_INFO,                     \
               "the key is too long to be notified")                                                         \

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/verb.h"
+#include "engine/version.h"
 #include "policy/policy.h"
 #include "protocol/hlc.h"
 
@@ -11,6 +12,13 @@ enum set_condition {
         SET_ALWAYS,
         SET_IF_ABSENT,          /* NX */
         SET_IF_ABSENT_OR_EQUAL, /* NEX: compares with `expected` */
+};
+
+/* A version that the key must have before SET, DEL and VDEL; only a client inside the process sends it. */
+enum version_condition {
+        VERSION_ANY,
+        VERSION_NONE,     /* the key does not exist */
+        VERSION_EXPECTED, /* the key has `expected_version` */
 };
 
 struct request {
@@ -41,6 +49,14 @@ struct request {
         bool is_own;         /* the store itself sets a key of --seed: no policy applies */
 
         /*
+         * Of a client inside the process (pipeline/requester.h): client and user are verified, and no
+         * request is a repeated one.
+         */
+        bool is_inner;
+        enum version_condition version_condition;
+        struct version expected_version;
+
+        /*
          * These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the
          * bytes as sent.
          */
@@ -56,5 +72,6 @@ struct request {
 };
 
 static inline struct request_origin request_origin_of(const struct request *request) {
-        return (struct request_origin){ request->client, request->user, request->connection != 0 };
+        return (struct request_origin){ request->client, request->user,
+                                        request->is_inner || request->connection != 0 };
 }

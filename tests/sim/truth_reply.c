@@ -267,6 +267,7 @@ static void check_reply(const struct truth *truth, struct sim_request *request, 
                 /* the engine does not remember this reply to a request that the policy denies */
                 request->is_failed = was_denied(truth, request, now_ns);
                 break;
+        case OUTCOME_VERSION_CHANGED: /* only clients inside the process can get it */
         case OUTCOME_SYNTAX_ERROR:
         case OUTCOME_UNKNOWN_COMMAND:
         case OUTCOME_WRONG_NUMBER_OF_ARGUMENTS:

@@ -66,6 +66,7 @@ static const struct {
             "resource\r\n"),
           S("-ERR the request fencing token is a lower version that the fencing token protecting the "
             "resource\r\n") },
+        { "console", OUTCOME_VERSION_CHANGED, SAME("-ERR the version has changed\r\n") },
         { "14", OUTCOME_QUOTA_EXCEEDED, SAME("-ERR the quota has been exceeded\r\n") },
         { "15", OUTCOME_VALUE_TOO_LARGE, SAME("-ERR the value is too large\r\n") },
         { "16", OUTCOME_REPLY_TOO_LARGE, SAME("-ERR the reply is too large\r\n") },

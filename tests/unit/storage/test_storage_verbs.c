@@ -210,7 +210,7 @@ static const char names_of_schema_5[] =
 static bool is_ever_remembered(enum outcome outcome) {
         for (enum verb verb = 0; verb < N_VERBS; verb++)
                 if (verbs[verb].flags & VERB_IS_REMEMBERED && outcome_is_possible(verb, outcome))
-                        return true;
+                        return outcome != OUTCOME_VERSION_CHANGED; /* such requests are never repeated */
         return false;
 }
 
