@@ -6,12 +6,13 @@
 
 #include "base/array.h"
 #include "base/time_units.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/requester.h"
 
 static void reset_replies(struct batch *batch) {
         for (size_t i = 0; i < batch->n_replies; i++) {
                 reply_deinit(&batch->replies[i].reply);
                 free(batch->replies[i].texts);
+                requester_free(batch->replies[i].requester);
         }
         batch->n_replies = 0;
         batch->n_replies_published = 0;

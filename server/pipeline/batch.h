@@ -43,6 +43,8 @@
  */
 #define BATCH_ITEMS_MAX 256
 
+struct requester;
+
 /* The reply to one request, and what is necessary to publish it. */
 struct pending_reply {
         uint8_t *texts; /* owned: the memory of the next three, each with a NUL */
@@ -64,7 +66,8 @@ struct pending_reply {
          * notifications precede the reply.
          */
         size_t n_preceding_changes;
-        struct reply reply; /* owned; if `fault` is REQUEST_FAULT_NONE */
+        struct requester *requester; /* owned; NULL: publish the reply */
+        struct reply reply;          /* owned; if `fault` is REQUEST_FAULT_NONE */
         enum request_fault fault;
 };
 

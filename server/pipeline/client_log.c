@@ -72,7 +72,8 @@ void client_log_refusal(struct client_log *log, const struct engine *engine, con
         case OUTCOME_NOT_AUTHORIZED:
                 add_text(&fields, "user", request->user);
                 add_text(&fields, "identity",
-                         request->connection ? SLICE_LITERAL("verified") : SLICE_LITERAL("claimed"));
+                         request_origin_of(request).is_verified ? SLICE_LITERAL("verified")
+                                                                : SLICE_LITERAL("claimed"));
                 break;
         case OUTCOME_QUOTA_EXCEEDED:
                 add_quota(&fields, engine, request);

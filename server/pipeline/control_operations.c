@@ -18,6 +18,12 @@ void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
 }
 
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
+        const struct queue_item *item = pipeline->control_item;
+
+        if (item && item->requester && request == item->message) {
+                requester_reply(item->requester, NULL, &reply);
+                return;
+        }
         reply.topic = request->response_topic;
         reply.correlation_data = request->correlation_data;
         pipeline_send(pipeline, &reply);

@@ -24,6 +24,7 @@
 #include "pipeline/peer.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/queue.h"
+#include "pipeline/requester.h"
 #include "pipeline/work_clock.h"
 
 /*
@@ -53,6 +54,8 @@ struct pipeline {
 
         struct peer peer;
         struct queue queue;
+        struct requesters requesters;
+        const struct queue_item *control_item; /* during hooks.control(); NULL otherwise */
         struct batch batch;
         struct batch_commit commit;
         struct outbox outbox;

@@ -2,6 +2,8 @@
 
 #include "pipeline/outbox.h"
 
+#include "pipeline/requester.h"
+
 int outbox_send(struct outbox *outbox, const struct message *message, uint16_t *ret_id) {
         const struct transport *transport = outbox->transport;
         int r;
@@ -159,6 +161,15 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
                 r = encoder_reply(outbox->encoder, &pending->reply, &message);
         else
                 r = encoder_fault(outbox->encoder, pending->fault, pending->fault_value, &message);
+        if (pending->requester) {
+                if (r < 0)
+                        drops_out_of_memory(outbox->drops);
+                else
+                        requester_reply(pending->requester,
+                                        pending->fault == REQUEST_FAULT_NONE ? &pending->reply : NULL,
+                                        &message);
+                return;
+        }
         if (r < 0) {
                 outbox_lose(outbox, 1);
                 return;

@@ -43,7 +43,8 @@ enum broker_kind peer_broker_kind(const struct peer *peer) {
 bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
         bool is_in_frame = item->record_number > 0;
 
-        return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL;
+        return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL ||
+               item->requester;
 }
 
 void peer_deinit(struct peer *peer) {

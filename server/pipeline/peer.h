@@ -85,7 +85,8 @@ enum broker_kind peer_broker_kind(const struct peer *peer);
 
 /*
  * Return whether this broker may send the item. One with the plugin has requests and disconnects only
- * in frames: a message is a will, or came through a listener without the plugin.
+ * in frames: a message is a will, or came through a listener without the plugin. But a client inside
+ * the process has no broker.
  */
 bool peer_accepts(const struct peer *peer, const struct queue_item *item);
 

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "protocol/topics.h"
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
                  struct storage *storage) {
@@ -136,7 +137,7 @@ void pipeline_disconnected(struct pipeline *pipeline) {
 }
 
 static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
-        int r = queue_add_message(&pipeline->queue, message, now.mono_ns, PIPELINE_WAITING_MAX);
+        int r = queue_add_message(&pipeline->queue, message, NULL, now.mono_ns, PIPELINE_WAITING_MAX);
 
         if (r == -ENOBUFS)
                 drops_beyond_share(&pipeline->drops, message, queue_n_bytes(&pipeline->queue),
@@ -154,6 +155,31 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
         work_clock_resume(&pipeline->clock, now);
         advance_batch(pipeline, now);
+}
+
+int pipeline_request(struct pipeline *pipeline, const struct message *message,
+                     const struct inner_client *client, struct now now) {
+        bool is_control = slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL));
+        struct message request = *message;
+        struct requester *requester;
+        int r;
+
+        if (is_control ? !pipeline->queue.takes_control
+                       : !slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
+                return -ENOTSUP;
+
+        r = requester_new(&requester, &pipeline->requesters, client,
+                          now.mono_ns + INNER_REQUEST_TIMEOUT_S * NS_PER_S);
+        if (r < 0)
+                return r;
+        /* What each request must have. No message has this topic: the requester gets the reply. */
+        request.response_topic = SLICE_LITERAL(TOPIC_REPLY_PREFIX "console");
+        request.correlation_data = SLICE_LITERAL("");
+        request.qos = 1;
+        r = queue_add_message(&pipeline->queue, &request, requester, now.mono_ns, PIPELINE_WAITING_MAX);
+        if (r < 0)
+                requester_discard(requester);
+        return r;
 }
 
 void pipeline_count_out_of_memory(struct pipeline *pipeline) {

@@ -189,6 +189,48 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline);
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 
+/*
+ * A client inside the process: a user of the console. The broker need not know the user. The policy
+ * sees a verified client with the id INNER_CLIENT_PREFIX and the name of the user.
+ */
+#define INNER_CLIENT_PREFIX "console/"
+struct inner_client {
+        struct slice user; /* copied; has no NUL */
+        /* Of SET, DEL and VDEL: checked in the step that changes the key. */
+        enum version_condition version_condition;
+        struct version expected_version;
+
+        /*
+         * The request has ended. Called once, after pipeline_request() has returned; perhaps by
+         * pipeline_free(). Must not call a function of the pipeline, except those of "State".
+         *
+         * message: the reply, without a topic; borrowed. NULL: there is none, because it came not in
+         * time, or memory was short; the request may have been executed. reply: what the message was
+         * made from; borrowed. NULL: a reply of test control, or to wrong user properties.
+         */
+        void (*ended)(void *userdata, const struct reply *reply, const struct message *message);
+        void *userdata;
+};
+
+/* After this time without a reply, a request of an inner client ends. */
+#define INNER_REQUEST_TIMEOUT_S 10
+
+/*
+ * Send a request of an inner client. Topic, payload and user properties of the message are used, and
+ * borrowed for the call. The topic is TOPIC_INVOKE, or TOPIC_CONTROL for a command of test control.
+ * The request waits and is executed as those of the clients of a broker without the plugin, also if
+ * the broker has the plugin, and has its reply after its commit. The call itself executes nothing:
+ * call pipeline_flush() afterwards. Differences:
+ * - KEYNOTIFY is an unknown command.
+ * - Requests are never repeated: two equal ones are executed both.
+ * - Hooks do not see requests and replies. The command `wait-for` of test control has no reply.
+ *
+ * Returns 0; -ENOBUFS if too many requests wait; -ENOTSUP for a topic that is not served; or -ENOMEM.
+ * After an error, client->ended is not called.
+ */
+int pipeline_request(struct pipeline *pipeline, const struct message *message,
+                     const struct inner_client *client, struct now now);
+
 /* 2. Settings */
 
 /*

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "codec/invocation.h"
+#include "pipeline/requester.h"
 #include "protocol/companion_box.h"
 #include "protocol/topics.h"
 
@@ -68,8 +69,8 @@ static struct queue_item *copy_message(const struct queue *queue, const struct m
         return item;
 }
 
-int queue_add_message(struct queue *queue, const struct message *message, int64_t arrived_ns,
-                      size_t n_bytes_max) {
+int queue_add_message(struct queue *queue, const struct message *message, struct requester *requester,
+                      int64_t arrived_ns, size_t n_bytes_max) {
         size_t n_bytes = sizeof(struct queue_item) + message_size(message);
         struct fair_queue *of_client;
         struct slice client = { 0 };
@@ -79,6 +80,8 @@ int queue_add_message(struct queue *queue, const struct message *message, int64_
 
         if (!classify_message(queue, message, &kind, &client))
                 return 0;
+        if (requester)
+                client = requester_queue(requester);
 
         r = fair_queues_open(&queue->messages, queue->takes_control ? (struct slice){ 0 } : client,
                              &of_client);
@@ -89,8 +92,10 @@ int queue_add_message(struct queue *queue, const struct message *message, int64_
                 r = -ENOBUFS;
         else if (!(item = copy_message(queue, message, kind, arrived_ns)))
                 r = -ENOMEM;
-        else
+        else {
+                item->requester = requester;
                 fair_queues_add(&queue->messages, of_client, &item->waiting, n_bytes);
+        }
         fair_queues_close(&queue->messages, of_client);
         return r;
 }
@@ -203,26 +208,27 @@ static void pop_message(struct queue *queue) {
         struct queue_item *item = first_message(queue);
 
         fair_queues_take(&queue->messages);
+        requester_free(item->requester);
         free((void *)item->message);
         free(item);
 }
 
-const struct queue_item *queue_first(const struct queue *queue) {
-        const struct queue_item *item = first_message(queue);
+struct queue_item *queue_first(const struct queue *queue) {
+        struct queue_item *item = first_message(queue);
 
-        if (!item && queue->oldest)
+        if (queue->oldest && (!item || queue->is_record_next))
                 item = &queue->oldest->items[queue->oldest->n_served];
         return item;
 }
 
 void queue_pop(struct queue *queue) {
-        if (first_message(queue)) {
-                pop_message(queue);
-                return;
-        }
+        const struct queue_item *item = queue_first(queue);
 
-        ASSERT(queue->oldest);
-        if (++queue->oldest->n_served == queue->oldest->n_items)
+        ASSERT(item);
+        queue->is_record_next = item->message;
+        if (item->message)
+                pop_message(queue);
+        else if (++queue->oldest->n_served == queue->oldest->n_items)
                 drop_oldest_frame(queue);
 }
 

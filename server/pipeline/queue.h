@@ -14,8 +14,9 @@
  *
  * Messages wait by client (fair_queue/fair_queue.h defines the order and the limits). The plugin has
  * already taken its clients in turn: its records are served in the order of their numbers, and it
- * limits how many of them wait (COMPANION_FRAMES_MAX frames have records without an end). Messages
- * are served before records: with the plugin, only messages of test control are served.
+ * limits how many of them wait (COMPANION_FRAMES_MAX frames have records without an end). With
+ * the plugin, only messages of test control and of clients inside the process (pipeline/requester.h)
+ * are served: messages and records take turns.
  *
  * Frames are decrypted here, and a missing one is noticed (COMPANION_FRAME_TO_STORE in
  * common/protocol/companion.h).
@@ -36,17 +37,20 @@ struct queue_item {
         size_t n_bytes;                /* of the message or the record */
         uint64_t record_number;        /* number of the record: see companion.h; 0: a message */
         const struct message *message; /* NULL: a record */
+        struct requester *requester;   /* owned; NULL: the item came from the broker */
         /* QUEUE_DISCONNECT by a message: connection 0 stands for all connections of the client. */
         struct frame_to_store_record record;
 };
 
 struct queue_frame;
+struct requester;
 
 struct queue {
         const char *presence_topic; /* borrowed: of struct pipeline_config */
         bool takes_control;         /* messages of test control are served */
 
         struct fair_queues messages;
+        bool is_record_next; /* if one waits: the last item was a message */
 
         uint8_t frame_key[COMPANION_KEY_SIZE]; /* of the frames after the last HELLO */
         uint64_t n_frames; /* frames added since the last HELLO; equals the number of the last frame */
@@ -68,11 +72,12 @@ size_t queue_n_bytes(const struct queue *queue);
 /*
  * Append a copy of the message to the queue of its client; ignore a message that the store does not
  * serve. All messages share one queue if test control is served: it takes effect in the order of arrival.
- * Returns 0, -ENOBUFS if the message exceeds the client's share of n_bytes_max, or -ENOMEM. After an
- * error the queue is unchanged.
+ * requester: of a message from inside the process, which the store serves; else NULL. The queue owns it
+ * after success. Returns 0, -ENOBUFS if the message exceeds the client's share of n_bytes_max, or
+ * -ENOMEM. After an error the queue is unchanged.
  */
-int queue_add_message(struct queue *queue, const struct message *message, int64_t arrived_ns,
-                      size_t n_bytes_max);
+int queue_add_message(struct queue *queue, const struct message *message, struct requester *requester,
+                      int64_t arrived_ns, size_t n_bytes_max);
 
 /* 2. Frames */
 
@@ -101,8 +106,11 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns);
 
 /* 3. Serving */
 
-/* Return the item that is served next, valid until queue_pop(); NULL if none waits. */
-const struct queue_item *queue_first(const struct queue *queue);
+/*
+ * Return the item that is served next, valid until queue_pop(); NULL if none waits. The caller may take
+ * its requester.
+ */
+struct queue_item *queue_first(const struct queue *queue);
 
 /* Remove the item that queue_first() returns. */
 void queue_pop(struct queue *queue);

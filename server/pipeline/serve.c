@@ -5,6 +5,7 @@
  * the batch. An item is served only in an open batch.
  */
 
+#include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 
@@ -24,18 +25,22 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
  * Execute the request, unless decoding has found an error, and add the reply to the batch. Make room
  * for the reply first: without memory for it nothing is executed.
  */
-static void execute_and_reply(struct pipeline *pipeline, const struct invocation *invocation,
-                              int64_t arrived_ns, uint64_t hook_number, struct now now) {
+static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item,
+                              const struct invocation *invocation, uint64_t hook_number, struct now now) {
         const struct request *request = &invocation->request;
         struct counters *counters = &pipeline->counters;
         struct engine *engine = pipeline->state->engine;
         struct batch *batch = &pipeline->batch;
-        struct pending_reply *pending = batch_add_reply(batch, invocation, arrived_ns);
+        struct pending_reply *pending = batch_add_reply(batch, invocation, item->arrived_ns);
 
         if (!pending) {
-                outbox_lose(&pipeline->outbox, 1);
+                if (item->requester)
+                        drops_out_of_memory(&pipeline->drops);
+                else
+                        outbox_lose(&pipeline->outbox, 1);
                 return;
         }
+        pending->requester = take_ptr(&item->requester);
         pending->hook_number = hook_number;
         if (invocation->result == INVOCATION_REQUEST) {
                 struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
@@ -61,37 +66,51 @@ static void execute_and_reply(struct pipeline *pipeline, const struct invocation
         batch_add_payload(batch, &pending->reply);
 }
 
+/* The sender of an item from inside the process is its requester. */
+static void decode_item(const struct pipeline *pipeline, const struct queue_item *item,
+                        struct invocation *ret_invocation) {
+        if (item->message)
+                invocation_decode_message(&pipeline->decoder, item->message, ret_invocation);
+        else
+                invocation_decode_record(&pipeline->decoder, &item->record, ret_invocation);
+        ret_invocation->request.number = item->record_number;
+        if (item->requester)
+                requester_identify(item->requester, ret_invocation);
+}
+
+static bool has_expired(const struct queue_item *item, const struct invocation *invocation, struct now now) {
+        if (item->requester)
+                return requester_has_ended(item->requester);
+        return expiry_rest_s(invocation->has_expiry, invocation->request.expiry_s,
+                             now.mono_ns - item->arrived_ns) == 0;
+}
+
 /*
  * Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. Returns
  * false if the engine needs another step before the request: serve it again.
  */
-static bool serve_request(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+static bool serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
         struct invocation invocation;
         struct request *request = &invocation.request;
         struct event next = { .type = EVENT_REQUEST_NEXT, .request = request };
         const struct hooks *hooks = pipeline->hooks;
         uint64_t hook_number = 0;
 
-        if (item->message)
-                invocation_decode_message(&pipeline->decoder, item->message, &invocation);
-        else
-                invocation_decode_record(&pipeline->decoder, &item->record, &invocation);
-        request->number = item->record_number;
+        decode_item(pipeline, item, &invocation);
         if (invocation.result == INVOCATION_REQUEST &&
             engine_step(pipeline->state->engine, &next, now, &pipeline->batch.effects) ==
                     ENGINE_STEP_UNFINISHED)
                 return false;
-        if (hooks)
+        if (hooks && !item->requester)
                 hook_number = hooks->request(hooks->userdata, &invocation, now);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
-        } else if (expiry_rest_s(invocation.has_expiry, request->expiry_s, now.mono_ns - item->arrived_ns) ==
-                   0) {
+        } else if (has_expired(item, &invocation, now)) {
                 pipeline->counters.n_expired++;
         } else {
-                execute_and_reply(pipeline, &invocation, item->arrived_ns, hook_number, now);
+                execute_and_reply(pipeline, item, &invocation, hook_number, now);
         }
         return true;
 }
@@ -112,10 +131,16 @@ static void report_disconnect(struct pipeline *pipeline, const struct frame_to_s
         client_log_slow_watcher(&pipeline->client_log, pipeline->state->engine, disconnect->client_id);
 }
 
+static void execute_control(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+        pipeline->control_item = item;
+        pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
+        pipeline->control_item = NULL;
+}
+
 /* Each item that is served counts towards the limits of the batch and of the quantum. */
 void serve_waiting(struct pipeline *pipeline, struct now now) {
         struct histogram *latencies = pipeline->counters.latencies;
-        const struct queue_item *item;
+        struct queue_item *item;
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
@@ -133,7 +158,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 else if (item->kind == QUEUE_DISCONNECT)
                         report_disconnect(pipeline, &item->record, now);
                 else
-                        pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
+                        execute_control(pipeline, item, now);
                 work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
                 if (!is_served)
                         continue;

@@ -43,6 +43,7 @@ static int64_t lease_renewal_ns(const struct pipeline *pipeline) {
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
         peer_tick(&pipeline->peer, now);
         outbox_frames_tick(&pipeline->frames, now);
+        requesters_expire(&pipeline->requesters, now.mono_ns);
         if (pipeline->hooks)
                 pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
@@ -71,6 +72,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
                 deadline_ns = earlier_deadline(deadline_ns, hooks->next_deadline(hooks->userdata));
         deadline_ns = earlier_deadline(deadline_ns, lease_renewal_ns(pipeline));
         deadline_ns = earlier_deadline(deadline_ns, pipeline->frames.deadline_ns);
+        deadline_ns = earlier_deadline(deadline_ns, requesters_next_deadline(&pipeline->requesters));
         return earlier_deadline(deadline_ns, pipeline->peer.deadline_ns);
 }
 

@@ -204,7 +204,7 @@ Test(frames, are_served_behind_messages) {
         const struct message message = { .topic = S(TOPIC_INVOKE) };
 
         cr_expect_eq(receive(0, 1, 1, 2), QUEUE_FRAME_ADDED);
-        cr_assert_eq(queue_add_message(&queue, &message, 0, SIZE_MAX), 0);
+        cr_assert_eq(queue_add_message(&queue, &message, NULL, 0, SIZE_MAX), 0);
         cr_expect_eq(queue_first(&queue)->record_number, 0);
         queue_pop(&queue);
         expect_next(1, 1);

@@ -36,7 +36,7 @@ static struct message message_of(struct slice client, struct slice payload) {
 static int add_message(struct slice client, struct slice payload, int64_t arrived_ns, size_t n_bytes_max) {
         struct message message = message_of(client, payload);
 
-        return queue_add_message(&queue, &message, arrived_ns, n_bytes_max);
+        return queue_add_message(&queue, &message, NULL, arrived_ns, n_bytes_max);
 }
 
 /* All payloads have the same size. */
@@ -297,7 +297,7 @@ Test(messages, on_other_topics_are_ignored) {
 
                 queue.presence_topic = "gone/{client}";
                 queue.takes_control = kinds[i].takes_control;
-                cr_assert_eq(queue_add_message(&queue, &message, 5, SIZE_MAX), 0);
+                cr_assert_eq(queue_add_message(&queue, &message, NULL, 5, SIZE_MAX), 0);
                 item = queue_first(&queue);
                 cr_assert_eq(item != NULL, kinds[i].is_served, ROW(kinds, i));
                 if (!item)
@@ -315,7 +315,7 @@ Test(messages, a_disconnect_waits_behind_the_requests_of_its_client) {
 
         queue.presence_topic = "gone/{client}";
         add_to("a", "a1");
-        cr_assert_eq(queue_add_message(&queue, &gone, 0, SIZE_MAX), 0);
+        cr_assert_eq(queue_add_message(&queue, &gone, NULL, 0, SIZE_MAX), 0);
         add_to("b", "b1");
         expect_next("a1");
         expect_next("b1");

@@ -188,7 +188,7 @@ static int add_to_queue(struct queue *queue, struct slice client, int64_t arrive
                                          .user_properties = { { S("__srcId"), client } },
                                          .n_user_properties = 1 };
 
-        return queue_add_message(queue, &message, arrived_ns, SIZE_MAX);
+        return queue_add_message(queue, &message, NULL, arrived_ns, SIZE_MAX);
 }
 
 static void expect_arrival(struct queue *queue, int64_t arrived_ns) {
