@@ -68,7 +68,7 @@ ROOMS = {
     "storage/etcd": ("base protocol engine election etcd state storage", "protobuf-c/protobuf-c.h xxhash.h"),
     "storage/sqlite": ("base state storage", "sqlite3.h xxhash.h"),
     "exports": ("base protocol", "jansson.h"),
-    "pipeline": ("base fair_queue protocol engine codec state storage exports", "utlist.h"),
+    "pipeline": ("base hash fair_queue protocol engine codec state storage exports", "uthash.h utlist.h"),
     "config": ("base protocol election policy engine codec", "sodium.h"),
     "control": ("base protocol engine exports pipeline", ""),
     "http": ("base pipeline config", "microhttpd.h uv.h"),

@@ -406,6 +406,18 @@ struct clock *engine_clock(struct engine *engine) {
         return &engine->clock;
 }
 
+struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
+        return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
+}
+
+struct registration *engine_registrations_of_key(const struct engine *engine, struct slice key) {
+        return registrations_of_key(&engine->registrations, keyspace_hash(&engine->keyspace, key), key);
+}
+
+struct registration *engine_registrations_of_client(const struct engine *engine, struct slice client) {
+        return registrations_of_client(&engine->registrations, client);
+}
+
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key) {
         return registrations_find(&engine->registrations,

@@ -231,6 +231,13 @@ int64_t engine_next_deadline(const struct engine *engine);
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */
 const struct engine_config *engine_config(const struct engine *engine);
 
+/* Borrowed until the next step; NULL if there is none. The deadline of an entry may have passed. */
+struct entry *engine_find_entry(const struct engine *engine, struct slice key);
+
+/* The first registration of a key, or of a client, as registrations_of_key() and registrations_of_client(). */
+struct registration *engine_registrations_of_key(const struct engine *engine, struct slice key);
+struct registration *engine_registrations_of_client(const struct engine *engine, struct slice client);
+
 /* Borrowed until the next step; NULL if there is none. */
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);

@@ -85,6 +85,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
         if (state_undo(pipeline->state, &batch->effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
         batch_fail(batch, describe_commit_error(error).outcome);
+        observe_commit(pipeline, describe_commit_error(error).outcome);
 }
 
 /* result: of storage_commit(), not an error. */
@@ -127,10 +128,12 @@ static void apply_commit_result(struct pipeline *pipeline, const struct change_s
                                 struct now now) {
         if (result < 0)
                 count_failed_commit(pipeline, result, now);
-        if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch)))
+        if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch))) {
                 roll_back_batch(pipeline, result);
-        else
+        } else {
                 state_commit(pipeline->state, result < 0 ? NULL : change_set);
+                observe_commit(pipeline, OUTCOME_DONE);
+        }
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
         pipeline->batch.state = BATCH_PUBLISHING;
@@ -171,8 +174,10 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
         /* Ask for the lease after the execution: a reply may have read what another writer has replaced. */
         bool is_stored = pipeline->storage && (batch->is_commit_required || batch_has_changes(batch) ||
                                                !storage_has_lease(pipeline->storage));
-        int r = prepare_commit(pipeline, is_stored, now);
+        int r;
 
+        observe_rows(pipeline, now);
+        r = prepare_commit(pipeline, is_stored, now);
         if (r < 0 || !is_stored) {
                 apply_commit_result(pipeline, NULL, r, now);
                 return;

@@ -129,18 +129,8 @@ int pipeline_set_seed(struct pipeline *pipeline, struct export_reader *reader, s
         return r;
 }
 
-static struct entry *find_entry(const struct pipeline *pipeline, struct slice key) {
-        struct keyspace_cursor cursor = { 0 };
-        struct entry *entry;
-
-        do
-                entry = engine_each_entry(pipeline->state->engine, &cursor);
-        while (entry && !slice_equal(entry_key(entry), key));
-        return entry;
-}
-
 int pipeline_expire_key(struct pipeline *pipeline, struct slice key, struct now now) {
-        struct entry *entry = find_entry(pipeline, key);
+        struct entry *entry = engine_find_entry(pipeline->state->engine, key);
         struct entry_fields fields = { .deadline_ns = now.mono_ns };
         struct hlc fence;
         int r;

@@ -19,6 +19,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
 #include "pipeline/commit.h"
+#include "pipeline/observation.h"
 #include "pipeline/outbox_frames.h"
 #include "pipeline/outbox_messages.h"
 #include "pipeline/peer.h"
@@ -71,6 +72,7 @@ struct pipeline {
         struct counters counters;
         struct drops drops;
         struct client_log client_log;
+        struct observation observation;
 };
 
 /* pipeline.c */

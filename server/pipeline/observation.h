@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "pipeline/client_table.h"
+#include "pipeline/event_log.h"
+#include "pipeline/pipeline.h"
+
+struct queue_item;
+struct pending_reply;
+
+/* What the console sees of the requests of all clients. */
+struct observation {
+        struct event_log *events; /* borrowed, as is the other; both NULL: nothing is recorded */
+        struct client_table *clients;
+        size_t n_rows; /* rows of the batch whose events were added */
+};
+
+/* Record what happens from now on. Both are borrowed until pipeline_free(). */
+void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients);
+
+/* 1. Places of the pipeline where something happens */
+
+/*
+ * Add the events of the rows that no request has made: of ticks. Call before a request is executed, and
+ * before the commit.
+ */
+void observe_rows(struct pipeline *pipeline, struct now now);
+
+/* The request was executed or refused: add the events of its rows, and count it for its client. */
+void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
+                     const struct pending_reply *pending, size_t n_bytes, struct now now);
+
+/* The commit of the batch has ended: with this outcome, or OUTCOME_DONE. */
+void observe_commit(struct pipeline *pipeline, enum outcome outcome);
+
+/* 2. The present state, for the console */
+
+/* What the registrations of this client use. */
+struct registration_usage pipeline_client_usage(const struct pipeline *pipeline, struct slice client);
+
+/* The entry of a key; NULL if it has none, or has expired. Borrowed until the next event. */
+struct entry *pipeline_find_entry(const struct pipeline *pipeline, struct slice key, struct now now);
+
+/* The time until the entry expires, rounded up; INT64_MAX: never. */
+int64_t pipeline_expires_in_ms(const struct pipeline *pipeline, struct entry *entry, struct now now);
+
+/*
+ * Iterate over registrations: of a key, of a client, or all (both absent). The work for a call is
+ * bounded: at most WATCHERS_PAGE_MAX registrations are visited after the position is found, and the
+ * position is at most WATCHERS_POSITION_MAX registrations behind the first one of a key or client. A
+ * registration that is added or removed meanwhile may be missed, or let another one be missed.
+ */
+#define WATCHERS_PAGE_MAX     256
+#define WATCHERS_POSITION_MAX 16384
+
+struct watchers_query {
+        struct slice key, client;
+        uint64_t position; /* 0: the first; of the next call: the result */
+};
+
+/*
+ * Pass the next registrations to take(), borrowed for the call. Returns the position of the next call;
+ * 0: there are no more.
+ */
+uint64_t pipeline_list_watchers(const struct pipeline *pipeline, const struct watchers_query *query,
+                                void (*take)(void *userdata, const struct registration *registration),
+                                void *userdata);
