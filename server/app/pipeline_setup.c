@@ -206,6 +206,8 @@ int server_create_pipeline(struct server *server) {
                 return r;
         take_ptr(&state);
         server->view.pipeline = server->pipeline;
+        if (server->console_api)
+                console_api_observe(server->console_api, server->pipeline);
         if (config->control)
                 r = open_control(server);
         if (r < 0)

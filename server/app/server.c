@@ -84,17 +84,27 @@ static int listen_for_http(struct server *server) {
         return r;
 }
 
+static struct now now_for_console(void *userdata) {
+        return server_now(userdata);
+}
+
 static int open_console(struct server *server) {
         const struct config *config = &server->config;
         const struct console_config console_config = { .view = &server->view,
                                                        .is_dev = config->dev,
                                                        .has_control = config->control,
                                                        .stores_data = config_stores_data(config) };
+        const struct console_api_config api_config = { .view = &server->view,
+                                                       .has_control = config->control,
+                                                       .now = now_for_console,
+                                                       .updated = server_update,
+                                                       .userdata = server };
         int r = console_open(&server->console, &server->loop, server->http, &console_config);
 
-        if (r == 0)
-                console_set_users(server->console, config->console_users);
-        return r;
+        if (r < 0)
+                return r;
+        console_set_users(server->console, config->console_users);
+        return console_api_open(&server->console_api, &server->loop, server->console, &api_config);
 }
 
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
@@ -230,6 +240,7 @@ static int run_loop(struct server *server) {
                 start_handles(server);
         } else {
                 http_close(take_ptr(&server->http));
+                console_api_close(server->console_api);
                 console_close(take_ptr(&server->console));
                 server_close_handles(server);
         }
@@ -293,6 +304,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
                 pipeline_free(server.pipeline);
         else
                 storage_close(server.storage);
+        console_api_free(server.console_api);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
         console_users_free(server.config.console_users);
         config_deinit(&server.reloaded);

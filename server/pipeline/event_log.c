@@ -51,9 +51,13 @@ struct event_log *event_log_free(struct event_log *log) {
         return NULL;
 }
 
+/* Shorten the text; UTF-8 stays UTF-8. */
 static struct slice shortened(struct slice text) {
-        if (text.length > EVENT_LOG_TEXT_MAX)
-                text.length = EVENT_LOG_TEXT_MAX;
+        if (text.length <= EVENT_LOG_TEXT_MAX)
+                return text;
+        text.length = EVENT_LOG_TEXT_MAX;
+        while (text.length > EVENT_LOG_TEXT_MAX - 4 && (text.data[text.length] & 0xc0) == 0x80)
+                text.length--;
         return text;
 }
 

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Streams of events (https://html.spec.whatwg.org/#server-sent-events). A stream is the number of the
+ * last event that it has sent. If its peer does not read, the events wait in the event log, and later
+ * ones replace them: then the stream tells how many are missing.
+ */
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/system_clock.h"
+#include "base/time_units.h"
+#include "http/console_internal.h"
+#include "pipeline/control_operations.h"
+
+/* Streams get new events after this time at the latest. More often would cost more of each commit. */
+#define STREAM_INTERVAL_MS 100
+
+/* Send something after this time: the peer and proxies see that the stream lives. */
+#define KEEPALIVE_MS (15 * MS_PER_S)
+
+/* A call of read() examines so many events, with so many matching steps: at least half for each one. */
+#define EXAMINED_MAX   256
+#define MATCHING_STEPS (100 * 1000)
+
+struct console_stream {
+        struct console_api *api;
+        struct http_exchange *exchange;
+        struct slice pattern, client; /* absent: all */
+        uint64_t number;              /* of the last event that was examined */
+        int64_t sent_ms;              /* monotonic */
+        struct buf pending;           /* bytes that do not fit */
+        size_t n_sent;                /* of pending */
+        uint8_t texts[];
+};
+
+static bool is_shown(const struct console_stream *stream, const struct logged_event *event,
+                     uint64_t *budget) {
+        return (!stream->client.data || slice_equal(event->client, stream->client)) &&
+               (!stream->pattern.data || glob_match(stream->pattern, event->key, budget));
+}
+
+static void append_event(struct buf *text, const struct pipeline *pipeline,
+                         const struct logged_event *event) {
+        static const char *const kinds[] = { "", "set", "delete", "expire", "refused" };
+        CLEANUP(buf_deinit) struct buf version = { 0 };
+
+        buf_append_format(text, "id: %llu\ndata: ", (unsigned long long)event->number);
+        json_begin(text);
+        json_add_uint(text, "n", event->number);
+        json_add_uint(text, "time_ms", (uint64_t)event->wall_ms);
+        json_add_bytes(text, "kind", slice_from_string(kinds[event->kind]), false);
+        json_add_bytes(text, "key", event->key, false);
+        if (event->is_key_shortened)
+                json_add_bool(text, "key_shortened", true);
+        json_add_bytes(text, "client", event->client, false);
+        json_add_bytes(text, "user", event->user, false);
+        if (event->has_version) {
+                pipeline_append_version(pipeline, event->version, &version);
+                json_add_bytes(text, "version", buf_slice(&version), false);
+        }
+        json_add_uint(text, "bytes", event->n_bytes);
+        if (event->verb != VERB_UNKNOWN)
+                json_add_bytes(text, "verb", verbs[event->verb].text, false);
+        if (event->kind == LOGGED_REFUSED)
+                json_add_bytes(text, "error", event->error, false);
+        json_end(text);
+        buf_append_string(text, "\n");
+}
+
+/* Append the next events to the empty buffer, as far as its size and the work of a call allow. */
+static void fill_buffer(struct console_stream *stream) {
+        const struct console_api *api = stream->api;
+        uint64_t n_lost = 0, budget = MATCHING_STEPS;
+        const struct logged_event *event;
+
+        for (int i = 0; i < EXAMINED_MAX && budget > MATCHING_STEPS / 2 &&
+                        stream->pending.length < CONSOLE_STREAM_BUFFER &&
+                        (event = event_log_next(api->events, &stream->number, &n_lost));
+             i++) {
+                if (n_lost > 0)
+                        buf_append_format(&stream->pending, "event: gap\ndata: {\"lost\":%llu}\n\n",
+                                          (unsigned long long)n_lost);
+                n_lost = 0;
+                if (is_shown(stream, event, &budget))
+                        append_event(&stream->pending, api->pipeline, event);
+        }
+}
+
+static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
+        struct console_stream *stream = userdata;
+        int64_t now_ms = system_clock_mono_ms();
+        struct slice rest;
+
+        if (stream->n_sent == stream->pending.length) {
+                buf_reset(&stream->pending);
+                stream->n_sent = 0;
+                fill_buffer(stream);
+                if (stream->pending.length == 0 && now_ms - stream->sent_ms >= KEEPALIVE_MS)
+                        buf_append_string(&stream->pending, ":\n\n");
+        }
+        if (buf_failed(&stream->pending))
+                return HTTP_STREAM_END;
+        rest = slice_skip(buf_slice(&stream->pending), stream->n_sent);
+        if (rest.length > n_max)
+                rest.length = n_max;
+        if (rest.length > 0) {
+                memcpy(bytes, rest.data, rest.length);
+                stream->sent_ms = now_ms;
+        }
+        stream->n_sent += rest.length;
+        return rest.length;
+}
+
+void console_on_stream_timer(uv_timer_t *timer) {
+        const struct console_api *api = timer->data;
+        int64_t now_ms = system_clock_mono_ms();
+
+        for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
+                const struct console_stream *stream = api->streams[i];
+
+                if (stream && (event_log_last(api->events) > stream->number ||
+                               now_ms - stream->sent_ms >= KEEPALIVE_MS))
+                        http_stream_wake(stream->exchange);
+        }
+}
+
+static void on_stream_ended(void *userdata) {
+        struct console_stream *stream = userdata;
+        struct console_api *api = stream->api;
+        bool is_last = true;
+
+        for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
+                if (api->streams[i] == stream)
+                        api->streams[i] = NULL;
+                is_last &= !api->streams[i];
+        }
+        if (is_last)
+                uv_timer_stop(&api->stream_timer);
+        buf_deinit(&stream->pending);
+        free(stream);
+}
+
+static struct console_stream *stream_new(struct slice pattern, struct slice client) {
+        struct console_stream *stream = malloc(sizeof(*stream) + pattern.length + client.length + 2);
+        uint8_t *at;
+
+        if (!stream)
+                return NULL;
+        *stream = (struct console_stream){ .sent_ms = system_clock_mono_ms() };
+        at = stream->texts;
+        stream->pattern = slice_copy(&at, pattern);
+        stream->client = slice_copy(&at, client);
+        return stream;
+}
+
+/* Where to begin: absent: behind the last event; 0, or of another process: with the oldest one. */
+static uint64_t first_number(const struct console_api *api, bool is_given, uint64_t number) {
+        if (!is_given)
+                return event_log_last(api->events);
+        return number == 0 || number > event_log_last(api->events) ? event_log_before_oldest(api->events)
+                                                                   : number;
+}
+
+void console_handle_events(void *userdata, struct http_exchange *exchange) {
+        struct slice pattern = http_argument(exchange, "pattern");
+        struct console_api *api = userdata;
+        struct console_stream *stream;
+        uint64_t number = 0;
+        size_t place = 0;
+
+        if (!console_read_number(exchange, "after", &number))
+                return;
+        if (pattern.data && glob_check(pattern) != GLOB_VALID) {
+                http_reply_error(exchange, HTTP_BAD_REQUEST, "the pattern is invalid");
+                return;
+        }
+        while (place < CONSOLE_STREAMS_MAX && api->streams[place])
+                place++;
+        stream = place < CONSOLE_STREAMS_MAX ? stream_new(pattern, http_argument(exchange, "client")) : NULL;
+        if (!stream) {
+                http_reply_error(exchange, HTTP_TOO_MANY, "too many streams");
+                return;
+        }
+        stream->api = api;
+        stream->exchange = exchange;
+        stream->number = first_number(api, http_argument(exchange, "after").data, number);
+        buf_append_string(&stream->pending, ":\n\n"); /* the peer gets the headers at once */
+        api->streams[place] = stream;
+        uv_timer_start(&api->stream_timer, console_on_stream_timer, STREAM_INTERVAL_MS, STREAM_INTERVAL_MS);
+        http_stream(exchange, "text/event-stream",
+                    &(struct http_waiting){ read_stream, on_stream_ended, stream });
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What an operator sees at once: clients and watchers. */
+
+#include "http/console_internal.h"
+
+static void add_client(struct buf *json, const struct console_api *api, const struct client_usage *usage) {
+        struct registration_usage registrations = { 0 };
+
+        if (api->pipeline)
+                registrations = pipeline_client_usage(api->pipeline, usage->client);
+        console_json_next(json);
+        json_begin(json);
+        json_add_bytes(json, "client", usage->client, false);
+        json_add_bytes(json, "user", usage->user, false);
+        json_add_bool(json, "verified", usage->is_verified);
+        json_add_uint(json, "registrations", registrations.n_registrations);
+        json_add_uint(json, "registration_bytes", registrations.n_bytes);
+        json_add_uint(json, "requests", usage->n_requests);
+        json_add_uint(json, "request_bytes", usage->n_bytes);
+        json_add_uint(json, "refused", usage->n_refused);
+        json_add_uint(json, "last_request_ms", (uint64_t)usage->last_request_ms);
+        buf_append_string(json, "}");
+}
+
+void console_handle_clients(void *userdata, struct http_exchange *exchange) {
+        const struct console_api *api = userdata;
+        const struct client_usage *usage = NULL;
+        struct buf json = { 0 };
+
+        json_begin(&json);
+        json_add_name(&json, "clients");
+        buf_append_string(&json, "[");
+        while ((usage = client_table_next(api->clients, usage)))
+                add_client(&json, api, usage);
+        buf_append_string(&json, "]");
+        json_add_bool(&json, "truncated", client_table_is_truncated(api->clients));
+        json_end(&json);
+        http_reply(exchange, HTTP_OK, CONSOLE_JSON, &json);
+}
+
+static void add_watcher(void *userdata, const struct registration *registration) {
+        struct buf *json = userdata;
+
+        console_json_next(json);
+        json_begin(json);
+        json_add_bytes(json, "key", registration->key_name, false);
+        json_add_bytes(json, "client", registration->client_id, false);
+        json_add_bytes(json, "user", registration->user, false);
+        json_add_bool(json, "verified", registration->connection != 0);
+        buf_append_string(json, "}");
+}
+
+void console_handle_watchers(void *userdata, struct http_exchange *exchange) {
+        const struct console_api *api = userdata;
+        struct watchers_query query = { .key = http_argument(exchange, "key"),
+                                        .client = http_argument(exchange, "client") };
+        struct buf json = { 0 };
+        uint64_t next;
+
+        if (!console_read_number(exchange, "after", &query.position))
+                return;
+        if (query.key.data && query.client.data) {
+                http_reply_error(exchange, HTTP_BAD_REQUEST, "key or client was expected");
+                return;
+        }
+        if (!api->pipeline) {
+                console_served_pipeline(api, exchange);
+                return;
+        }
+        json_begin(&json);
+        json_add_name(&json, "watchers");
+        buf_append_string(&json, "[");
+        next = pipeline_list_watchers(api->pipeline, &query, add_watcher, &json);
+        buf_append_string(&json, "]");
+        if (next > 0)
+                json_add_uint(&json, "after", next);
+        json_end(&json);
+        http_reply(exchange, HTTP_OK, CONSOLE_JSON, &json);
+}
