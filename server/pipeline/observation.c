@@ -12,9 +12,9 @@ void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struc
 /* 1. Events */
 
 /* The event of this row. request: that has made it; NULL: none. */
-static struct logged_event event_of_row(const struct row *row, const struct request *request,
-                                        bool is_deleted, struct now now) {
-        const struct entry *after = row->entry.after, *either = after ? after : row->entry.before;
+static struct logged_event event_of_change(const struct change *change, const struct request *request,
+                                           bool is_deleted, struct now now) {
+        const struct entry *after = change->entry.after, *either = after ? after : change->entry.before;
         struct logged_event event = {
                 .wall_ms = now.wall_ms,
                 .kind = after ? LOGGED_SET : LOGGED_EXPIRE,
@@ -41,16 +41,16 @@ static void add_rows(struct pipeline *pipeline, const struct request *request, b
         const struct effects *effects = &pipeline->batch.effects;
         size_t *n = &pipeline->observation.n_rows;
 
-        for (; *n < effects->n_rows; ++*n) {
-                const struct row *row = &effects->rows[*n];
+        for (; *n < effects->n_changes; ++*n) {
+                const struct change *change = &effects->changes[*n];
                 struct logged_event event;
 
-                if (row->type != ROW_ENTRY)
+                if (change->type != CHANGE_ENTRY)
                         continue;
-                event = event_of_row(row, request,
-                                     is_deleted && !row->entry.after &&
-                                             slice_equal(entry_key(row->entry.before), request->key),
-                                     now);
+                event = event_of_change(change, request,
+                                        is_deleted && !change->entry.after &&
+                                                slice_equal(entry_key(change->entry.before), request->key),
+                                        now);
                 event_log_add(pipeline->observation.events, &event);
         }
 }

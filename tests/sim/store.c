@@ -250,7 +250,7 @@ static int64_t clock_ns(void *userdata) {
 /*
  * A request in a frame is executed in the order of the numbers, any other one in its client's turn.
  */
-static uint64_t observe_request(void *userdata, struct invocation *invocation, struct now now) {
+static uint64_t count_request(void *userdata, struct invocation *invocation, struct now now) {
         struct world *world = userdata;
         struct sim_request *request = truth_find(&world->truth, invocation->request.correlation_data);
         uint64_t number = invocation->request.number;
@@ -304,7 +304,7 @@ static void ignore_control(void *userdata, const struct message *message, struct
 /* The hooks observe the requests that the pipeline executes, and change nothing. */
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
-        world->hooks = (struct hooks){ .request = observe_request,
+        world->hooks = (struct hooks){ .request = count_request,
                                        .reply = publish_reply,
                                        .notification = notify_once,
                                        .tick = ignore_tick,
