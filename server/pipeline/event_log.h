@@ -41,7 +41,7 @@ struct logged_event {
         struct slice client, user; /* of the request; absent: unknown, or there was no request */
         bool has_version;
         struct version version; /* of the new value, or of the last one */
-        uint64_t n_bytes;       /* of the new value, or of the request */
+        uint64_t n_bytes;       /* of the new value, or of the payload of a refused request */
         enum verb verb;         /* VERB_UNKNOWN: unknown, or there was no request */
         struct slice error;     /* LOGGED_REFUSED: its text, which exists as long as the process */
 };

@@ -70,7 +70,7 @@ static struct slice error_text(const struct pending_reply *pending) {
 }
 
 void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
-                     const struct pending_reply *pending, size_t n_bytes, struct now now) {
+                     const struct pending_reply *pending, struct now now) {
         const struct request *request = &invocation->request;
         struct request_origin origin = request_origin_of(request);
         struct slice error = error_text(pending);
@@ -80,7 +80,7 @@ void observe_request(struct pipeline *pipeline, const struct invocation *invocat
                 .key = request->key,
                 .client = request->client,
                 .user = request->user,
-                .n_bytes = n_bytes,
+                .n_bytes = request->payload.length,
                 .verb = request->verb,
                 .error = error,
         };
@@ -90,7 +90,8 @@ void observe_request(struct pipeline *pipeline, const struct invocation *invocat
         add_rows(pipeline, request, pending->reply.result.outcome == OUTCOME_DELETED, now);
         if (error.data)
                 event_log_add(pipeline->observation.events, &refused);
-        client_table_count(pipeline->observation.clients, &origin, n_bytes, error.data, now.wall_ms);
+        client_table_count(pipeline->observation.clients, &origin, request->payload.length, error.data,
+                           now.wall_ms);
 }
 
 void observe_commit(struct pipeline *pipeline, enum outcome outcome) {

@@ -28,7 +28,7 @@ void observe_rows(struct pipeline *pipeline, struct now now);
 
 /* The request was executed or refused: add the events of its rows, and count it for its client. */
 void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
-                     const struct pending_reply *pending, size_t n_bytes, struct now now);
+                     const struct pending_reply *pending, struct now now);
 
 /* The commit of the batch has ended: with this outcome, or OUTCOME_DONE. */
 void observe_commit(struct pipeline *pipeline, enum outcome outcome);

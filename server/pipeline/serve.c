@@ -65,7 +65,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                                    now);
         pending->n_preceding_changes = batch->effects.n_watched_changes;
         batch_add_payload(batch, &pending->reply);
-        observe_request(pipeline, invocation, pending, item->n_bytes, now);
+        observe_request(pipeline, invocation, pending, now);
 }
 
 /* The sender of an item from inside the process is its requester. */

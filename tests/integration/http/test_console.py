@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console: who may use it, its page, its session and health, and TLS."""
 
-import contextlib
-import http.client
-import json
 import re
 import signal
 import ssl
@@ -12,44 +9,9 @@ import subprocess
 import pytest
 
 from support.certificates import Authority
+from support.console import Console, make_token
 from support.double import running_double
 from support.process import CTL, PATIENCE, STATESTORED, wait_until
-
-
-class Console:
-    """A client of the console of a store, whose log tells the port."""
-
-    def __init__(self, store, context=None):
-        [(self.scheme, self.host, self.port)] = set(re.findall(r"at (https?)://([\d.]+):(\d+)/", store.log()))
-        self.context = context
-
-    def ask(self, path, token=None, method="GET", **headers):
-        """Return the status, the headers and the body of the response."""
-        connection = (http.client.HTTPSConnection("127.0.0.2", int(self.port), timeout=PATIENCE, context=self.context)
-                      if self.context else http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE))
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        with contextlib.closing(connection):
-            connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return response.status, response.headers, response.read()
-
-    def status(self, *arguments, **more):
-        return self.ask(*arguments, **more)[0]
-
-    def json(self, *arguments, **more):
-        status, headers, body = self.ask(*arguments, **more)
-        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (200, "application/json", "no-store")
-        return json.loads(body)
-
-    def session(self, token=None):
-        return self.json("/api/session", token)
-
-
-def make_token(*arguments):
-    """Return the line for the file of users, and the token."""
-    result = subprocess.run([CTL, "console-token", *arguments], capture_output=True, text=True, check=True, timeout=PATIENCE)
-    return result.stdout, result.stderr.strip()
 
 
 @pytest.fixture
