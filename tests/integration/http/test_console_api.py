@@ -2,6 +2,7 @@
 """What users and operators of the console see and change."""
 
 import json
+import select
 import socket
 import threading
 
@@ -10,7 +11,7 @@ import pytest
 from support import resp
 from support.console import Console, make_token
 from support.double import running_double
-from support.process import PATIENCE, wait_until
+from support.process import PATIENCE, preload, wait_until
 
 POLICY = """
 [own]
@@ -29,12 +30,12 @@ pattern = *
 class Users:
     """A console with the user alice and the operator bob."""
 
-    def __init__(self, site, directory, *flags):
+    def __init__(self, site, directory, *flags, **more):
         lines, (self.alice, self.bob) = zip(make_token("alice"), make_token("bob", "--operator"))
         file = directory / "console-users.conf"
         file.write_text("".join(lines))
         self.site = site
-        self.console = Console(site.start_store("--http-listen", "0", "--console-users", file, *flags))
+        self.console = Console(site.start_store("--http-listen", "0", "--console-users", file, *flags, **more))
 
     def request(self, *words, token=None, **headers):
         return self.console.request(token or self.bob, *words, **headers)[0]
@@ -249,10 +250,10 @@ def test_without_a_broker_the_reason_is_told(users):
     wait_until(lambda: users.console.status("/api/keys", users.bob) == 200, "the store serves again")
 
 
-def send_only(console, token, *words):
-    """Send a request, and return the connection without reading the reply."""
+def send_only(console, token, *words, address="127.0.0.1"):
+    """Send a request from this address, and return the connection without reading the reply."""
     body = resp.request(*words)
-    connection = socket.create_connection((console.host, int(console.port)), PATIENCE)
+    connection = socket.create_connection((console.host, int(console.port)), PATIENCE, (address, 0))
     connection.sendall(b"POST /api/request HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
                        b"Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n%s"
                        % (token.encode(), len(body), body))
@@ -278,17 +279,25 @@ def test_test_control_is_answered(tmp_path):
         assert console.request(None, "GET", "key")[0] == b"$-1\r\n"
 
 
-def test_a_waiting_request_survives_its_peer_and_too_many_are_refused(tmp_path):
-    """The broker does not read, so requests wait: the console limits them, and peers may leave."""
-    with running_double(tmp_path, "--control") as double:
-        console = Console(double)
-        client = double.connect("device")
-        client.request("SET", "key", "value")
-        assert console.post("/api/control", None, "outage", "broker", "2s")[0] == 200
-        connections = [send_only(console, "", "GET", "key") for _ in range(10)]
-        for connection in connections:
-            connection.close()
-        wait_until(lambda: console.status("/api/keys") == 200, "the store serves again")
+@pytest.mark.parametrize("site", [True], indirect=True, ids=["plugin"])
+def test_too_many_waiting_requests_are_refused_and_each_is_executed(site, tmp_path):
+    """Also those whose peers have closed the connection. While the disk hangs, requests wait."""
+    stall = tmp_path / "stall"
+    users = Users(site, tmp_path, "--data-dir", tmp_path / "data",
+                  environment={**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
+    stall.touch()
+    waiting = [send_only(users.console, users.alice, "SET", f"key/{i}", "value", address=f"127.0.0.{2 + i % 2}")
+               for i in range(17)]
+    [refused] = select.select(waiting, [], [], PATIENCE)[0]
+    assert refused.recv(1 << 16).startswith(b"HTTP/1.1 429")
+    of_bob = send_only(users.console, users.bob, "SET", "bob", "value", address="127.0.0.4")
+    for connection in waiting:
+        connection.close()
+    stall.unlink()
+
+    assert of_bob.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    of_bob.close()
+    wait_until(lambda: len(users.console.keys(users.alice, "key/*")) == 16, "each is executed")
 
 
 def test_the_store_stops_with_open_streams_and_waiting_requests(users):
