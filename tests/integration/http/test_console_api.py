@@ -151,8 +151,8 @@ def test_a_client_of_the_broker_is_not_a_user_of_the_console(users_with_policy):
     assert users.request("GET", "alice/1", token=users.alice) == b"$5\r\nvalue\r\n"
 
 
-HOSTILE_KEYS = [b"<script>alert(1)</script>", b"a\r\nevent: gap\r\ndata: {}\r\n\r\n", b"\x00\x1b[31m", b"\xff\xfe", "‮\u2028".encode(),
-                b"k" * 60_000]
+HOSTILE_KEYS = [b"<script>alert(1)</script>", b"a\r\nevent: gap\r\ndata: {}\r\n\r\n", b"\x00\x1b[31m", b"\xff\xfe",
+                "\u202e\u2028".encode(), b"k" * 60_000]
 
 
 def test_hostile_keys_are_data(users):
@@ -216,7 +216,8 @@ def test_events_are_shown_as_they_happen(users):
         client.request("SET", "b", "v", "PX", "1")
         shown = [next(events)[1] for _ in range(3)]
         assert [(each["kind"], each["key"]) for each in shown] == [("set", "a/1"), ("set", "b"), ("expire", "b")]
-        assert [(each["client"], each.get("verb")) for each in shown] == [("console/bob", "SET"), ("device", "SET"), (None, None)]
+        assert [each["client"] for each in shown] == ["console/bob", "device", None]
+        assert [each.get("verb") for each in shown] == ["SET", "SET", None]
         assert next(filtered)[1]["n"] == shown[0]["n"]
         assert next(of_device)[1]["n"] == shown[1]["n"]
     with users.console.events(users.bob, f"after={shown[0]['n']}") as events:
