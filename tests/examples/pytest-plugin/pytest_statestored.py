@@ -8,6 +8,7 @@ use the double that it names.
 import os
 import shutil
 import subprocess
+import urllib.parse
 
 import pytest
 
@@ -42,7 +43,8 @@ def statestore_control(statestore_url):
     """Ends with a reset, unless other processes may use the double as well."""
 
     def control(*words):
-        command = [find_program("statestorectl"), "--url", statestore_url, "test", *words]
+        broker = urllib.parse.urlsplit(statestore_url)
+        command = [find_program("statestorectl"), "--host", broker.hostname, "--port", str(broker.port or 1883), "test", *words]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     yield control

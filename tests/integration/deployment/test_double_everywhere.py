@@ -29,7 +29,7 @@ import pytest
 
 @pytest.mark.parametrize("number", range(16))
 def test_the_key_of_another_worker_or_test_is_absent(statestore_url, statestore_control, number):
-    ctl = ["statestorectl", "--url", statestore_url]
+    ctl = ["statestorectl", "--port", statestore_url.rpartition(":")[2]]
     assert subprocess.run([*ctl, "set", "key", str(number), "--nx"]).returncode == 0
     assert '"key":"key"' in statestore_control("requests", "verb", "SET")
     worker = os.environ["PYTEST_XDIST_WORKER"]
@@ -114,7 +114,7 @@ def test_the_action_starts_doubles_on_free_ports(tmp_path, programs):
 
     assert found[0] != found[1]
     for url in found:
-        printed = subprocess.run([CTL, "--url", url, "set", "key", url, "--nx"], env=environment({}), capture_output=True,
+        printed = subprocess.run([CTL, "--port", url.rpartition(":")[2], "set", "key", url, "--nx"], env=environment({}), capture_output=True,
                                  text=True)
         assert printed.returncode == 0, printed.stderr
 
