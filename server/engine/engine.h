@@ -234,7 +234,7 @@ const struct engine_config *engine_config(const struct engine *engine);
 /* Borrowed until the next step; NULL if there is none. The deadline of an entry may have passed. */
 struct entry *engine_find_entry(const struct engine *engine, struct slice key);
 
-/* The first registration of a key, or of a client, as registrations_of_key() and registrations_of_client(). */
+/* The first registration of a key, or of a client: see registrations_of_key(), registrations_of_client(). */
 struct registration *engine_registrations_of_key(const struct engine *engine, struct slice key);
 struct registration *engine_registrations_of_client(const struct engine *engine, struct slice client);
 

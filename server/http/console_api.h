@@ -39,5 +39,8 @@ void console_api_observe(struct console_api *api, struct pipeline *pipeline);
 /* Stop the timer. Close the HTTP server before: this ends each stream. Accepts NULL. */
 void console_api_close(struct console_api *api);
 
-/* Free it. Call pipeline_free() before, which ends the requests that wait, and run the loop. Accepts NULL. */
+/*
+ * Free it. Call pipeline_free() before, which ends the requests that wait, and run the loop. Accepts
+ * NULL.
+ */
 void console_api_free(struct console_api *api);

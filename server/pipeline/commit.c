@@ -85,7 +85,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
         if (state_undo(pipeline->state, &batch->effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
         batch_fail(batch, describe_commit_error(error).outcome);
-        observe_commit(pipeline, describe_commit_error(error).outcome);
+        observation_end_batch(pipeline, describe_commit_error(error).outcome);
 }
 
 /* result: of storage_commit(), not an error. */
@@ -132,7 +132,7 @@ static void apply_commit_result(struct pipeline *pipeline, const struct change_s
                 roll_back_batch(pipeline, result);
         } else {
                 state_commit(pipeline->state, result < 0 ? NULL : change_set);
-                observe_commit(pipeline, OUTCOME_DONE);
+                observation_end_batch(pipeline, OUTCOME_DONE);
         }
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
@@ -176,7 +176,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
                                                !storage_has_lease(pipeline->storage));
         int r;
 
-        observe_rows(pipeline, now);
+        observation_add_rows(pipeline, now);
         r = prepare_commit(pipeline, is_stored, now);
         if (r < 0 || !is_stored) {
                 apply_commit_result(pipeline, NULL, r, now);

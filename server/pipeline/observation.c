@@ -55,7 +55,7 @@ static void add_rows(struct pipeline *pipeline, const struct request *request, b
         }
 }
 
-void observe_rows(struct pipeline *pipeline, struct now now) {
+void observation_add_rows(struct pipeline *pipeline, struct now now) {
         if (pipeline->observation.events)
                 add_rows(pipeline, NULL, false, now);
 }
@@ -69,8 +69,8 @@ static struct slice error_text(const struct pending_reply *pending) {
         return (struct slice){ 0 };
 }
 
-void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
-                     const struct pending_reply *pending, struct now now) {
+void observation_add_request(struct pipeline *pipeline, const struct invocation *invocation,
+                             const struct pending_reply *pending, struct now now) {
         const struct request *request = &invocation->request;
         struct request_origin origin = request_origin_of(request);
         struct slice error = error_text(pending);
@@ -94,7 +94,7 @@ void observe_request(struct pipeline *pipeline, const struct invocation *invocat
                            now.wall_ms);
 }
 
-void observe_commit(struct pipeline *pipeline, enum outcome outcome) {
+void observation_end_batch(struct pipeline *pipeline, enum outcome outcome) {
         struct event_log *events = pipeline->observation.events;
 
         pipeline->observation.n_rows = 0;

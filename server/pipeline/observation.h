@@ -24,14 +24,14 @@ void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struc
  * Add the events of the rows that no request has made: of ticks. Call before a request is executed, and
  * before the commit.
  */
-void observe_rows(struct pipeline *pipeline, struct now now);
+void observation_add_rows(struct pipeline *pipeline, struct now now);
 
 /* The request was executed or refused: add the events of its rows, and count it for its client. */
-void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
-                     const struct pending_reply *pending, struct now now);
+void observation_add_request(struct pipeline *pipeline, const struct invocation *invocation,
+                             const struct pending_reply *pending, struct now now);
 
 /* The commit of the batch has ended: with this outcome, or OUTCOME_DONE. */
-void observe_commit(struct pipeline *pipeline, enum outcome outcome);
+void observation_end_batch(struct pipeline *pipeline, enum outcome outcome);
 
 /* 2. The present state, for the console */
 
