@@ -30,7 +30,7 @@ for program in "$@"; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.*) continue ;;
                 test_etcd_*/libcurl.so.* | test_etcd_*/libprotobuf-c.so.*) continue ;;
-                test_export*/libjansson.so.* | test_seeding/libjansson.so.*) continue ;;
+                test_export*/libjansson.so.* | test_seeding/libjansson.so.* | test_pipeline_request/libjansson.so.*) continue ;;
                 test_link/libuv.so.* | test_link/libmosquitto.so.* | test_link/libssl.so.* | test_link/libcrypto.so.*) continue ;;
                 test_http_server/libuv.so.* | test_http_server/libmicrohttpd.so.*) continue ;;
                 test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
