@@ -276,7 +276,8 @@ static void add_entry(struct buf *json, const struct console_request *request, s
         struct hlc fence;
         bool has_fence = entry_fence(entry, &fence);
 
-        if (request->is_locks && (!expires || !has_fence))
+        /* The fencing token of a lock is its version: the key itself has none. */
+        if (request->is_locks && !expires)
                 return;
         console_json_next(json);
         json_begin(json);

@@ -116,12 +116,12 @@ def test_locks_show_their_holder_and_operators_see_who_waits(users):
     waiting = users.site.connect("waiting")
     waiting.watch("lock")
     waiting.request("SET", "no lock", "value")
-    waiting.request("SET", "lock", "holder", "PX", "600000", ft="1696374425000:1:holder")
+    waiting.request("SET", "lock", "holder", "NEX", "PX", "600000")
 
     [of_alice] = users.console.keys(users.alice, path="/api/locks")
     [of_bob] = users.console.keys(users.bob, path="/api/locks")
 
-    assert (of_alice["key"], of_alice["value"], of_alice["fence"]) == ("lock", "holder", "001696374425000:00001:holder")
+    assert (of_alice["key"], of_alice["value"]) == ("lock", "holder")
     assert "watchers" not in of_alice
     assert (of_bob["watchers"], of_bob["n_watchers"]) == (["waiting"], 1)
 
