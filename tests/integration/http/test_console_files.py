@@ -18,6 +18,8 @@ SERVED = sorted(path for path in CONSOLE.rglob("*") if path.suffix in (".html", 
 MARKUP_OR_CODE = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b"
     r"|new Function|setAttribute\(.style|<[a-z]+ [^>]*\bon[a-z]+=|<[a-z]+ [^>]*\bstyle=")
+BYTES_MAX = 85000
+COLUMNS_MAX = 119
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 NAMESPACE = "http://www.w3.org/2000/svg"
 
@@ -51,3 +53,28 @@ def test_each_import_names_a_module():
     for path in CONSOLE.glob("js/*.js"):
         for name in re.findall(r'from "\./([\w.]+)"', path.read_text()):
             assert (CONSOLE / "js" / name).exists(), f"{path.name} imports {name}"
+
+
+def test_the_page_is_small_and_readable():
+    assert sum(path.stat().st_size for path in SERVED) <= BYTES_MAX
+    for path in CONSOLE.rglob("*.[jc]s*"):
+        assert max(map(len, path.read_text().splitlines())) <= COLUMNS_MAX, path
+
+
+def luminance(color):
+    channels = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_has_contrast(scheme):
+    """At least 4.5 to 1: WCAG 2.2, 1.4.3."""
+    colors = dict(re.findall(r"--([\w-]+): light-dark\((#\w+, #\w+)\)", (CONSOLE / "console.css").read_text()))
+    value = {name: luminance(both.split(", ")[scheme]) for name, both in colors.items()}
+    pairs = [(text, back) for text in ("text", "faint", "accent", "good", "bad", "escape")
+             for back in ("back", "card", "hover", "selected", "warn", "added", "removed")]
+
+    for text, back in [*pairs, ("on-accent", "accent")]:
+        dark, light = sorted((value[text], value[back]))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{text} on {back}"

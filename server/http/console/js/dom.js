@@ -1,125 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-const SVG = "http://www.w3.org/2000/svg";
-let lastId = 0;
+let nIds = 0;
+export const newId = () => `id-${++nIds}`;
 
-/* Set listeners (onclick), properties of forms, and attributes. null and false: not set. */
-function setProperties(element, properties) {
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked" || name === "disabled") element[name] = value;
-    else element.setAttribute(name, value === true ? "" : String(value));
-  }
-}
-
-/* Return a new element. Children are nodes and strings: a string is text, never markup. */
-export function el(tag, properties = {}, ...children) {
+/*
+ * Return a new element: el("p.hint", { title: "…" }, "text"). Properties may be left out. Children are nodes,
+ * strings, and arrays of them: a string is text, never markup. null is ignored.
+ */
+export function el(tagAndClasses, ...rest) {
+  const [tag, ...classes] = tagAndClasses.split(".");
   const element = document.createElement(tag);
-  setProperties(element, properties);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  const properties = rest[0]?.constructor === Object ? rest.shift() : {};
+  element.classList.add(...classes);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null) continue;
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...rest.flat().filter((child) => child !== null));
   return element;
 }
 
-export function svg(tag, properties = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  setProperties(element, properties);
-  element.append(...children);
-  return element;
+export function button(label, onclick, classes = "") {
+  return el("button", { onclick, type: onclick ? "button" : "submit", className: classes }, label);
 }
 
-export function newId() {
-  return `id-${++lastId}`;
+/* An input for text as it is. */
+export const textInput = (properties) => el("input", { spellcheck: false, autocomplete: "off", ...properties });
+
+export function labelled(label, input) {
+  input.id = newId();
+  return el("div.field", el("label", { for: input.id }, label), input);
 }
 
-/* A label with its input, and an optional hint below. */
-export function labelled(label, input, hint = null) {
-  const id = newId();
-  input.id = id;
-  return el("div", { class: "field" }, el("label", { for: id }, label), input,
-    hint ? el("p", { class: "hint" }, hint) : null);
+/* A label whose control is a checkbox. */
+export function checkbox(label, properties) {
+  return el("label.check", el("input", { type: "checkbox", ...properties }), label);
 }
 
-export function checkbox(label, input) {
-  return el("label", { class: "check" }, input, el("span", {}, label));
+/* A form in one line. It calls onSubmit() instead of sending anything. */
+export function form(onSubmit, ...children) {
+  const onsubmit = (event) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return el("form.toolbar-row", { onsubmit }, ...children);
 }
 
-/* A text for a place that has nothing to show, with what to do about it. */
-export function emptyState(title, ...text) {
-  return el("div", { class: "empty" }, el("h2", {}, title), el("p", {}, ...text));
+export const emptyState = (title, ...text) => el("div.empty", el("h2", title), el("p", ...text));
+
+export const faint = (text) => el("span.faint", text);
+
+export const errorBox = (error) => el("p.error", { role: "alert" }, error.message);
+
+export const warning = (...texts) => el("div.warning", { role: "alert" }, texts.map((text) => el("p", text)));
+
+export const viewHead = (title, ...rest) => el("div.view-head", el("h1", title), rest);
+
+export const statusLine = () => el("p.hint", { role: "status" });
+
+/*
+ * A table that scrolls. A column is [label, cell(row)]. Returns { element, setRows(rows) }; while the focus is in a
+ * row the rows stay, so that it is not lost.
+ */
+export function table(label, columns, firstRows = []) {
+  const body = el("tbody");
+  const element = el("div.scroll", { tabIndex: 0, role: "region", "aria-label": label },
+    el("table", el("thead", el("tr", columns.map(([name]) => el("th", { scope: "col" }, name)))), body));
+
+  function setRows(rows) {
+    if (body.contains(document.activeElement)) return;
+    body.replaceChildren(...rows.map((row) => el("tr", columns.map(([, cell]) => el("td", cell(row))))));
+  }
+
+  setRows(firstRows);
+  return { element, setRows };
 }
 
-export function errorBox(error) {
-  return el("p", { class: "error", role: "alert" }, error.message ?? String(error));
-}
-
-/* The title of a view, its status line, and what can be done. */
-export function viewHead(title, status = null, ...actions) {
-  return el("div", { class: "view-head" }, el("h1", {}, title), status, el("span", { class: "spring" }), ...actions);
-}
-
-export function warning(...paragraphs) {
-  return el("div", { class: "warning", role: "alert" }, ...paragraphs.map((content) => el("p", {}, content)));
-}
-
-/* A table of rows of cells, which can be scrolled. */
-export function tableElement(label, headings, rows) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
-    el("table", {},
-      el("thead", {}, el("tr", {}, ...headings.map((heading) => el("th", { scope: "col" }, heading)))),
-      el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", {}, cell)))))));
-}
-
-/* Open a modal dialog. The browser keeps the focus inside; Escape closes it. */
-export function openDialog(title, build, onClose = () => {}) {
+/* Open a modal dialog. Escape closes it. Returns { body, close() }. */
+export function openDialog(title, onclose = () => {}) {
   const heading = el("h2", { id: newId() }, title);
-  const body = el("div", { class: "dialog-body" });
+  const body = el("div.dialog-body");
+  const close = () => dialog.close();
   const dialog = el("dialog", { "aria-labelledby": heading.id },
-    el("header", {}, heading,
-      el("button", { class: "plain", "aria-label": "Close", onclick: () => dialog.close() }, "✕")),
-    body);
+    el("header", heading, el("button.plain", { "aria-label": "Close", onclick: close }, "✕")), body);
 
-  dialog.addEventListener("close", () => {
+  dialog.onclose = () => {
     dialog.remove();
-    onClose();
-  });
+    onclose();
+  };
   document.body.append(dialog);
-  build(body, () => dialog.close());
   dialog.showModal();
-  body.querySelector("input")?.focus();
-  return dialog;
+  return { body, close };
 }
 
-/* Tell a screen reader and the eye what happened. */
 export function notify(text) {
-  const status = document.getElementById("status");
-  status.textContent = text;
-  clearTimeout(notify.timer);
-  notify.timer = setTimeout(() => { status.textContent = ""; }, 5000);
+  const note = el("p", text);
+  document.getElementById("status").replaceChildren(note);
+  setTimeout(() => note.remove(), 5000);
 }
 
 export function download(bytes, name) {
-  const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-  el("a", { href: url, download: name.replace(/[^\w.-]+/g, "_").slice(-80) || "value" }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  const href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+  el("a", { href, download: name.replace(/[^\w.-]+/g, "_").slice(-80) || "value" }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
-/* A button that copies a command line, which is its title. */
-export function copyButton(command, label = "Copy as statestorectl") {
-  return el("button", {
-    class: "plain",
-    onclick: async () => {
-      const text = typeof command === "function" ? command() : command;
-      try {
-        await navigator.clipboard.writeText(text);
-        notify("Copied.");
-      } catch {
-        openDialog("Copy this command", (body) => {
-          const area = el("textarea", { readonly: true, rows: 4, "aria-label": "Command", value: text });
-          body.append(area);
-          queueMicrotask(() => area.select());
-        });
-      }
-    },
-  }, label);
+export function copyButton(command) {
+  return button("Copy as statestorectl", async () => {
+    await navigator.clipboard.writeText(command());
+    notify("Copied.");
+  }, "plain");
+}
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/* Call read() now and again after each pause, until the signal is aborted. Its errors replace the content. */
+export async function poll(signal, pauseMs, content, read) {
+  while (!signal.aborted) {
+    try {
+      await read();
+    } catch (error) {
+      if (!signal.aborted) content.replaceChildren(errorBox(error));
+    }
+    await sleep(pauseMs);
+  }
 }

@@ -1,99 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of keys: search, tree or list, and the selected key beside it. */
+/* The view of keys: search, tree or flat list, and the selected key beside it. */
 
-import { checkbox, el, emptyState, errorBox, labelled } from "./dom.js";
 import { deleteByPattern } from "./bulk_delete.js";
+import { button, el, emptyState, errorBox, faint, form, labelled, textInput } from "./dom.js";
 import { editKey } from "./edit.js";
-import { byteSize, count, countdown, keyCount, versionElement } from "./format.js";
-import { escapePattern, KEYS_MAX, KeySearch, patternOf } from "./key_search.js";
-import { VirtualList } from "./list.js";
-import { escapedString, shown } from "./text.js";
-import { KeyTree } from "./tree.js";
+import { byteSize, count, countdown, plural, versionElement } from "./format.js";
+import { KEYS_MAX, KeySearch, patternOf } from "./key_search.js";
+import { shown } from "./text.js";
+import { treeRows } from "./tree.js";
 import { showValue } from "./value.js";
 
-const BATCH = 2000;
+const BATCH = 1000;
 
-/* Kept while other views are shown. */
-const kept = { search: "", separator: "/", isTree: true, open: new Set(), selected: null };
+/* Kept while other views are shown. active: the path or key of the row that the Tab key reaches. */
+const kept = { search: "", separator: "/", open: new Set(), selected: null, active: null };
 
-/* Select a key for the next time that the view is shown. */
-export function selectKey(key) {
+/* Go to the view of keys, and select a key there. */
+export function openKey(key) {
   kept.selected = { key };
+  location.hash = "keys";
 }
 
+const nameOf = ({ path, entry }) => path ?? entry.key;
+
 class KeysView {
+  rows = [];
+  list = el("div.list", { role: "tree", "aria-label": "Keys", onkeydown: (event) => this.readKey(event) });
+  status = el("div.list-status", { role: "status" });
+  detail = el("section.detail", { "aria-label": "Selected key" });
+  searchInput = textInput({ type: "search", value: kept.search, placeholder: "All keys" });
+  separator = textInput({
+    value: kept.separator, maxLength: 8, className: "short", placeholder: "flat",
+    onchange: () => {
+      kept.separator = this.separator.value;
+      this.draw();
+    },
+  });
+
   constructor(container, session) {
     this.session = session;
-    this.list = new VirtualList({
-      role: "tree", label: "Keys",
-      fill: (element, row) => this.fillRow(element, row),
-      onActivate: (row) => this.activate(row),
-      onKey: (event, row, index) => this.readKey(event, row, index),
-    });
-    this.status = el("div", { class: "list-status", role: "status" });
-    this.note = el("div");
-    this.detail = el("section", { class: "detail", "aria-label": "Selected key" });
-    this.panes = el("div", { class: "panes" },
-      el("section", { class: "master", "aria-label": "List of keys" },
-        this.toolbar(), this.note,
-        el("div", { class: "row head", "aria-hidden": "true" },
-          el("span", { class: "name" }, "Key"), el("span", { class: "size" }, "Size"),
-          el("span", { class: "expiry" }, "Expires in"), el("span", { class: "version" }, "Version")),
-        this.list.element, this.status),
+    this.panes = el("div.panes",
+      el("section.master", { "aria-label": "List of keys" },
+        el("div.toolbar",
+          form(() => this.searchFor(this.searchInput.value),
+            labelled("Search keys", this.searchInput), button("Search", null, "primary")),
+          el("div.toolbar-row", el("label.check", "Tree by", this.separator), el("span.spring"),
+            button("New key", () => this.create()),
+            button("Delete by pattern", () => deleteByPattern(this.search.pattern, () => this.startSearch())))),
+        el("div.row.head", { "aria-hidden": true }, el("span.name", "Key"), el("span.size", "Size"),
+          el("span.size", "Expires in"), el("span.version", "Version")),
+        this.list, this.status),
       this.detail);
     container.append(this.panes);
     this.select(kept.selected);
     this.startSearch();
-  }
-
-  toolbar() {
-    const search = el("input", {
-      type: "search", value: kept.search, placeholder: "All keys", spellcheck: "false", autocomplete: "off",
-    });
-    const separator = el("input", {
-      value: kept.separator, maxlength: 8, class: "short", "aria-label": "Separator of the tree",
-      onchange: () => {
-        kept.separator = separator.value;
-        kept.open.clear();
-        this.rebuild();
-      },
-    });
-    const tree = el("input", {
-      type: "checkbox", checked: kept.isTree,
-      onchange: () => {
-        kept.isTree = tree.checked;
-        this.rebuild();
-      },
-    });
-    this.searchInput = search;
-    return el("form", {
-      class: "toolbar", role: "search",
-      onsubmit: (event) => {
-        event.preventDefault();
-        kept.search = search.value;
-        this.startSearch();
-      },
-    },
-    el("div", { class: "toolbar-row" },
-      labelled("Search keys", search), el("button", { class: "primary" }, "Search")),
-    el("div", { class: "toolbar-row" },
-      checkbox("Tree by", tree), separator,
-      el("span", { class: "spring" }),
-      el("button", { type: "button", onclick: () => this.create() }, "New key"),
-      el("button", { type: "button", onclick: () => this.deleteMany() }, "Delete by pattern")));
-  }
-
-  /* Start again from the first page. The old rows stay until it has come. */
-  startSearch() {
-    this.search?.stop();
-    this.search = new KeySearch(patternOf(kept.search));
-    this.tree = this.newTree();
-    this.readMore();
-  }
-
-  newTree() {
-    return new KeyTree(kept.isTree ? kept.separator : "");
   }
 
   searchFor(search) {
@@ -102,154 +63,117 @@ class KeysView {
     this.startSearch();
   }
 
+  /* Start again from the first page. The old rows stay until it has come. */
+  startSearch() {
+    this.search?.stop();
+    this.search = new KeySearch(patternOf(kept.search));
+    this.readMore();
+  }
+
   async readMore() {
-    const search = this.search;
-    this.note.replaceChildren();
-    const reading = search.read(BATCH, (entries) => {
-      if (search !== this.search) return;
-      entries.forEach((entry) => this.tree.add(entry));
-      this.redraw();
-    });
+    const { search } = this;
+    const reading = search.read(BATCH, () => search === this.search && this.draw());
     this.showStatus();
-    try {
-      await reading;
-    } catch (error) {
-      if (search === this.search) this.note.replaceChildren(errorBox(error));
-    }
-    if (search === this.search) this.redraw();
-  }
-
-  rebuild() {
-    this.tree = this.newTree();
-    for (const entry of this.search.entries.values()) this.tree.add(entry);
-    this.redraw();
-  }
-
-  redraw() {
-    this.list.setRows(this.tree.rows(kept.open));
-    this.showStatus();
+    const error = await reading.then(() => null, errorBox);
+    if (search !== this.search) return;
+    this.draw();
+    if (error) this.status.replaceChildren(error);
   }
 
   showStatus() {
-    const { search } = this;
-    const n = search.entries.size;
-    const parts = [];
-
-    this.list.element.hidden = n === 0 && !search.isReading;
-    this.empty?.remove();
-    if (n === 0 && search.isDone && !search.isReading) this.showEmpty();
-    if (search.isReading) {
-      parts.push(`${count(n)} keys, searching… (page ${count(search.nPages + 1)})`,
-        el("button", { class: "small", onclick: () => search.stop() }, "Stop"));
-    } else if (search.isFull && !search.isDone) {
-      parts.push(`${count(n)} keys are shown, and there are more. Refine your search: at most ` +
-        `${count(KEYS_MAX)} keys are listed.`);
-    } else if (!search.isDone && search.nPages > 0) {
-      parts.push(`${count(n)} keys are shown, and there are more.`,
-        el("button", { class: "small", onclick: () => this.readMore() }, "Load more"));
-    } else if (search.isDone) {
-      parts.push(keyCount(n));
-    }
-    this.status.replaceChildren(...parts);
+    const { entries, isReading, isDone, isFull } = this.search;
+    const found = plural(entries.size, "key");
+    const more = `${found}, and there are more.`;
+    this.status.replaceChildren(...(
+      isReading ? [`${found}, searching…`, button("Stop", () => this.search.stop(), "small")]
+        : isDone ? [found]
+          : isFull ? [`${more} Refine your search: at most ${count(KEYS_MAX)} are listed.`]
+            : [more, button("Load more", () => this.readMore(), "small")]));
   }
 
-  showEmpty() {
-    this.empty = kept.search === ""
-      ? emptyState("No keys yet", "The store has no key that you may read. ",
-        el("button", { onclick: () => this.create() }, "Create one"),
-        " here, or with a client: statestorectl set greeting hello")
-      : emptyState("No key matches", "Nothing matches ", shown(this.search.pattern),
-        ". * is any text, ? is one character, [ab] is one of these. Upper and lower case differ. ",
-        el("button", { onclick: () => this.searchFor("") }, "Show all keys"));
-    this.status.before(this.empty);
+  draw() {
+    const { entries, isDone } = this.search;
+    const hadFocus = this.list.contains(document.activeElement);
+    this.rows = treeRows([...entries.values()], kept.separator, kept.open);
+    const names = this.rows.map(nameOf);
+    if (!names.includes(kept.active)) kept.active = names[0];
+    const elements = this.rows.map((row) => this.rowElement(row));
+    this.list.replaceChildren(...(entries.size === 0 && isDone ? [this.emptyText()] : elements));
+    if (hadFocus) this.list.querySelector("[tabindex='0']")?.focus({ preventScroll: true });
+    this.showStatus();
   }
 
-  fillRow(element, row) {
-    element.setAttribute("aria-level", row.level);
-    const name = el("span", { class: `name level-${Math.min(row.level, 12)}` });
-    element.append(name);
-    if (row.path !== undefined) {
-      element.setAttribute("aria-expanded", row.isOpen);
-      const more = this.search.isDone ? "" : "+";
-      name.append(el("span", { class: row.isOpen ? "arrow open" : "arrow", "aria-hidden": "true" }),
-        shown(row.name, 120));
-      element.append(el("span", { class: "faint folder-count" }, keyCount(row.nKeys, more)));
-      if (!this.search.isDone) element.append(this.searchHereButton(row));
-      return;
-    }
-    const { entry } = row;
-    if (entry.key === kept.selected?.key) {
-      element.classList.add("selected");
-      element.setAttribute("aria-selected", "true");
-    }
-    name.append(shown(row.name, 120));
-    name.title = escapedString(entry.key);
-    if (entry.fence) name.append(el("span", { class: "badge", title: `Fencing token ${entry.fence}` }, "fenced"));
-    element.append(
-      el("span", { class: "size number" }, byteSize(entry.bytes)),
-      el("span", { class: "expiry" }, countdown(entry.deadline)),
-      el("span", { class: "version" }, versionElement(entry.version)));
+  emptyText() {
+    return kept.search === ""
+      ? emptyState("No keys yet", "The store has no key that you may read.")
+      : emptyState("No key matches", "* is any text, ? one character, [ab] one of these. ",
+        button("Show all keys", () => this.searchFor("")));
   }
 
-  /* Not all keys are loaded: look for those of this folder only. */
-  searchHereButton(row) {
-    return el("button", {
-      class: "small", tabindex: -1,
-      onclick: (event) => {
-        event.stopPropagation();
-        this.searchFor(`${escapePattern(row.path)}*`);
-      },
-    }, "Only this");
+  rowElement(row) {
+    const { name, level, entry, isOpen, nKeys } = row;
+    const nameElement = el("span.name", shown(name, 120));
+    const element = el("div.row", {
+      role: "treeitem", "aria-level": level, tabIndex: nameOf(row) === kept.active ? 0 : -1,
+      onclick: () => this.activate(row),
+    }, nameElement);
+    nameElement.style.paddingInlineStart = `${16 * (Math.min(level, 12) - 1)}px`;
+    if (!entry) {
+      element.ariaExpanded = isOpen;
+      element.append(faint(this.search.isDone ? plural(nKeys, "key") : `${count(nKeys)}+ keys`));
+      return element;
+    }
+    element.ariaSelected = entry.key === kept.selected?.key;
+    element.append(el("span.size.number", byteSize(entry.bytes)), el("span.size", countdown(entry.deadline)),
+      el("span.version", versionElement(entry.version)));
+    return element;
   }
 
   activate(row) {
-    if (row.path === undefined) {
-      this.select(row.entry);
-      this.panes.classList.add("has-detail");
-      return;
-    }
-    this.setOpen(row, !row.isOpen);
-  }
-
-  setOpen(row, isOpen) {
-    if (isOpen) kept.open.add(row.path);
-    else kept.open.delete(row.path);
-    this.redraw();
+    kept.active = nameOf(row);
+    if (row.entry) this.select(row.entry);
+    else if (row.isOpen) kept.open.delete(row.path);
+    else kept.open.add(row.path);
+    this.draw();
   }
 
   /* As a tree: right opens, or goes to the first child; left closes, or goes to the parent. */
-  readKey(event, row, index) {
-    const isFolder = row.path !== undefined;
-    if (event.key === "ArrowRight" && isFolder) {
-      if (row.isOpen) this.list.setActive(index + 1);
-      else this.setOpen(row, true);
-    } else if (event.key === "ArrowLeft" && isFolder && row.isOpen) {
-      this.setOpen(row, false);
-    } else if (event.key === "ArrowLeft") {
-      const parent = this.list.rows.findLastIndex((other, i) => i < index && other.level < row.level);
-      if (parent >= 0) this.list.setActive(parent);
-    } else {
-      return false;
+  readKey(event) {
+    const { rows } = this;
+    const index = rows.findIndex((row) => nameOf(row) === kept.active);
+    const row = rows[index];
+    const parent = rows.findLastIndex((other, i) => i < index && other.level < row.level);
+    const target = {
+      ArrowUp: index - 1, ArrowDown: index + 1, Home: 0, End: rows.length - 1,
+      ArrowRight: row?.isOpen ? index + 1 : index, ArrowLeft: row?.isOpen || parent < 0 ? index : parent,
+    }[event.key];
+    const toggles = row?.path && event.key === (row.isOpen ? "ArrowLeft" : "ArrowRight");
+
+    if (!row || (target === undefined && event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    if (target === undefined || toggles) {
+      this.activate(row);
+      return;
     }
-    return true;
+    const to = Math.max(0, Math.min(rows.length - 1, target));
+    kept.active = nameOf(rows[to]);
+    this.list.children[index].tabIndex = -1;
+    this.list.children[to].tabIndex = 0;
+    this.list.children[to].focus();
   }
 
   select(entry) {
     kept.selected = entry;
+    this.panes.classList.toggle("has-detail", entry !== null);
     if (!entry) {
       this.detail.replaceChildren(emptyState("No key selected",
         "Choose a key in the list to see its value, version, lifetime and fencing token."));
       return;
     }
-    this.list.draw();
-    this.panes.classList.add("has-detail");
     showValue(this.detail, entry, {
-      session: this.session,
+      isOperator: this.session.operator,
       onChanged: () => this.startSearch(),
-      onClose: () => {
-        this.panes.classList.remove("has-detail");
-        this.list.element.focus();
-      },
+      onClose: () => this.panes.classList.remove("has-detail"),
     });
   }
 
@@ -259,13 +183,9 @@ class KeysView {
       this.select({ key });
     } });
   }
-
-  deleteMany() {
-    deleteByPattern(this.search.pattern, () => this.startSearch());
-  }
 }
 
-export function showKeys(container, session) {
+export function showKeys(container, session, signal) {
   const view = new KeysView(container, session);
-  return { close: () => view.search.stop() };
+  signal.addEventListener("abort", () => view.search.stop());
 }

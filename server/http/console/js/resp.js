@@ -2,10 +2,7 @@
 
 /* RESP3, as far as the state store protocol uses it. */
 
-import { bytesFromText, concatenate, decodeUtf8 } from "./bytes.js";
-
-const CR = 13;
-const LF = 10;
+import { bytesFromText, concatenate } from "./bytes.js";
 
 /* Return the bytes of an array of words. A word is a text or a Uint8Array. */
 export function encodeRequest(words) {
@@ -17,35 +14,17 @@ export function encodeRequest(words) {
   return concatenate(parts);
 }
 
-function readLine(bytes) {
-  const end = bytes.indexOf(CR);
-  if (end < 1 || bytes[end + 1] !== LF) throw new Error("the reply is not RESP3");
-  return { text: decodeUtf8(bytes.subarray(1, end)) ?? "", next: end + 2 };
-}
-
-function readNumber(text) {
-  if (!/^-?\d+$/.test(text)) throw new Error("the reply has a malformed number");
-  return Number(text);
-}
-
-function readBlob(bytes, line) {
-  const length = readNumber(line.text);
-  if (length === -1) return { type: "null" };
-  const end = line.next + length;
-  if (length < 0 || bytes[end] !== CR || bytes[end + 1] !== LF)
-    throw new Error("the reply is incomplete");
-  return { type: "blob", bytes: bytes.subarray(line.next, end) };
-}
-
 /* Return { type: "ok" | "error" | "number" | "blob" | "null" } with text, number or bytes. */
 export function decodeReply(bytes) {
-  const line = readLine(bytes);
-  switch (String.fromCharCode(bytes[0])) {
-    case "+": return { type: "ok", text: line.text };
-    case "-": return { type: "error", text: line.text.replace(/^ERR /, "") };
-    case ":": return { type: "number", number: readNumber(line.text) };
-    case "$": return readBlob(bytes, line);
-    case "_": return { type: "null" };
-    default: throw new Error("the reply is of an unknown type");
-  }
+  const start = bytes.indexOf(10) + 1;
+  const line = new TextDecoder().decode(bytes.subarray(0, start));
+  const [, type, text] = /^([-+:$_])(.*)\r\n$/.exec(line) ?? [];
+  const number = /^-?\d+$/.test(text) ? Number(text) : NaN;
+
+  if (type === "+") return { type: "ok", text };
+  if (type === "-") return { type: "error", text: text.replace(/^ERR /, "") };
+  if (type === "_" || (type === "$" && number === -1)) return { type: "null" };
+  if (type === ":" && !Number.isNaN(number)) return { type: "number", number };
+  if (type === "$" && bytes.length === start + number + 2) return { type: "blob", bytes: bytes.subarray(start, -2) };
+  throw new Error("the reply is malformed");
 }

@@ -3,63 +3,40 @@
 /* Command lines of statestorectl, quoted for a POSIX shell. */
 
 import { bytesFromText, decodeUtf8, hexFromBytes } from "./bytes.js";
-import { escapedParts } from "./text.js";
+import { escaped } from "./text.js";
 
 const ARGUMENT_MAX = 16384;
 
-/* A hostile pattern may contain characters that act when they are pasted: they become octal. */
+/* Characters that could act when they are pasted into a terminal become octal. */
 export function quote(text) {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
-  if (escapedParts(text).some((part) => part.isEscape)) {
+  if (escaped(text) !== text) {
     const octal = Array.from(bytesFromText(text), (byte) => `\\${byte.toString(8).padStart(3, "0")}`);
     return `"$(printf '${octal.join("")}')"`;
   }
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/* Pasted into a terminal, control characters could act: such words are passed as --hex. */
-function isPlain(bytes) {
-  const text = decodeUtf8(bytes);
-  return text !== null && text !== "-" && escapedParts(text).every((part) => !part.isEscape);
-}
+/* Return `statestorectl WORDS`. */
+export const commandLine = (...words) => ["statestorectl", ...words].map(quote).join(" ");
 
 /*
- * Return `statestorectl NAME OPTIONS WORDS`. options: words that are quoted, but never hexadecimal.
- * words: texts and Uint8Arrays. A long value is read from a file.
+ * Return `statestorectl NAME OPTIONS WORDS` for a key, and a value if any: texts and Uint8Arrays. They are passed as
+ * --hex if the shell or the terminal could change them. A long value is read from a file.
  */
-export function commandLine(name, words, options = []) {
-  const bytes = words.map((word) => typeof word === "string" ? bytesFromText(word) : word);
-  const isFile = name === "set" && bytes[1].length > ARGUMENT_MAX;
+export function keyCommand(name, words, options = []) {
+  const bytes = words.map((word) => (typeof word === "string" ? bytesFromText(word) : word));
+  const isFile = bytes[1]?.length > ARGUMENT_MAX;
   const given = isFile ? bytes.slice(0, 1) : bytes;
-  const isHex = !given.every(isPlain);
-  const texts = given.map((word) => isHex ? hexFromBytes(word) : decodeUtf8(word));
+  const texts = given.map(decodeUtf8);
+  const isHex = texts.some((text) => text === null || text === "-" || escaped(text) !== text);
+  const passed = isHex ? given.map(hexFromBytes) : texts;
+  const isOption = passed.some((text) => text.startsWith("-"));
 
-  if (isHex) options = [...options, "--hex"];
-  if (texts.some((text) => text.startsWith("-"))) options = [...options, "--"];
-  const line = ["statestorectl", name, ...options, ...texts].map(quote).join(" ");
+  const line = commandLine(name, ...options, ...(isHex ? ["--hex"] : []), ...(isOption ? ["--"] : []), ...passed);
   return isFile ? `${line} - < FILE` : line;
 }
 
-/* Split a line into words as a shell does, with '…' and "…". Returns null if a quote is open. */
-export function splitWords(line) {
-  const words = [];
-  let word = null;
-  let open = "";
-  for (const character of line) {
-    if (open !== "") {
-      if (character === open) open = "";
-      else word += character;
-    } else if (character === "'" || character === '"') {
-      open = character;
-      word ??= "";
-    } else if (/\s/.test(character)) {
-      if (word !== null) words.push(word);
-      word = null;
-    } else {
-      word = (word ?? "") + character;
-    }
-  }
-  if (open !== "") return null;
-  if (word !== null) words.push(word);
-  return words;
-}
+/* Split a line into words, with '…' and "…" as in a shell. */
+export const splitWords = (line) =>
+  (line.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? []).map((word) => word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2"));
