@@ -19,6 +19,9 @@ command -v kubectl >/dev/null || packages_test="$packages_test kubernetes-client
 # Used by commands in the documents.
 packages_test="$packages_test jq"
 
+# The page of the console in a browser.
+packages_test="$packages_test chromium chromium-driver python3-selenium"
+
 # install_packages NAME...: install the packages that are missing.
 install_packages() {
         missing=

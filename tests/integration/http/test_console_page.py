@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console's page, in a browser, with a store."""
+
+import re
+import signal
+
+import pytest
+
+from support.broker import free_port
+from support.browser import Page, running_browser
+from support.console import make_token
+from support.double import running_double
+
+# One browser and one store serve all of them.
+pytestmark = pytest.mark.xdist_group("console_page")
+
+WIDE, NARROW = (1400, 900), (400, 800)
+
+
+def url_of(store):
+    [url] = set(re.findall(r"at (https?://[\d.]+:\d+)/", store.log()))
+    return url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with running_browser() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def double(browser, tmp_path_factory):
+    """One store for most tests of this file: each of them has its own keys."""
+    with running_double(tmp_path_factory.mktemp("double"), "--control") as double:
+        yield double
+
+
+@pytest.fixture
+def users(tmp_path):
+    """The file of users, with the user alice and the operator bob, and their tokens."""
+    file = tmp_path / "console-users.conf"
+    lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
+    file.write_text("".join(lines))
+    return file, *tokens
+
+
+@pytest.fixture
+def page(browser, double):
+    page = Page(browser, url_of(double))
+    yield page
+    assert page.errors() == []
+
+
+def test_a_key_is_found_and_shown(page):
+    page.open("keys").request("SET", "find/a/config", '{"rate":1.50,"id":12345678901234567890}', "PX", "600000")
+    page.request("SET", "find/b", "other")
+    page.type("input[type=search]", "find/*\n")
+    page.open_row("find/", "a/", "config")
+
+    page.shows('"rate": 1.50,\n  "id": 12345678901234567890', ".value")
+    assert "min" in page.shows("Version", ".details")
+    page.press("Hex")
+    page.shows("00000000  7b 22 72 61", ".value")
+
+
+def test_lines_of_json_are_a_table(page):
+    page.open("keys").request("SET", "ndjson", '{"time":1,"<b>":"x"}\n{"time":2}\n')
+    page.type("input[type=search]", "ndjson\n")
+    page.open_row("ndjson")
+
+    assert page.shows("time", ".value th") == "time\n<b>"
+
+
+def test_many_keys_are_read_in_parts_and_searched_on_the_server(page, double):
+    many = double.connect("many")
+    page.open("keys")
+    for i in range(2100):
+        many.send("SET", f"many/{i}", "v")
+    many.request("GET", "many/0")
+    page.type("input[type=search]", "many/*\n")
+    page.shows("and there are more", ".list-status")
+    page.press("Load more")
+    page.shows("2,100 keys", ".list-status")
+
+    page.type("input[type=search]", "many/7\n")
+    page.shows("111 keys", ".list-status")
+
+
+def test_a_change_is_shown_before_it_is_written(page):
+    page.open("keys").request("SET", "change", "one\ntwo")
+    page.type("input[type=search]", "change\n")
+    page.open_row("change")
+    page.press("Edit")
+    page.type("dialog textarea", "one\n2")
+    page.press("Show the difference")
+    assert page.shows("+ 2", ".diff").split("\n") == ["  one", "- two", "+ 2"]
+
+    page.press("Write")
+    page.shows("one\n2", ".value")
+
+
+def test_of_two_people_who_edit_a_key_the_second_is_asked(page):
+    page.open("keys").request("SET", "shared", "first")
+    page.type("input[type=search]", "shared\n")
+    page.open_row("shared")
+    page.press("Edit")
+    page.type("dialog textarea", "mine")
+    page.press("Show the difference")
+    page.request("SET", "shared", "theirs")
+    page.press("Write")
+
+    page.shows("Nothing was changed: somebody else changed the key", "dialog .warning")
+    page.shows("- theirs\n+ mine", ".diff")
+    assert page.request("VDEL", "shared", "mine") == "number", "the value is still theirs"
+    page.press("Cancel")
+    page.press("Reload")
+    page.shows("theirs", ".value")
+
+
+def test_a_key_with_a_fencing_token_needs_a_confirmation(page):
+    page.open("keys")
+    page.request("SET", "fenced", "v", fence="001795219608228:00000:StateStore")
+    page.type("input[type=search]", "fenced\n")
+    page.open_row("fenced")
+    page.press("Delete")
+    page.shows("A fencing token protects this key", "dialog .warning")
+    assert not page.driver.find_element("css selector", "dialog .danger").is_enabled()
+    page.click("dialog input[type=checkbox]")
+    page.press("Delete")
+
+    page.shows("This key does not exist", ".detail")
+
+
+def test_a_new_key_expires_and_is_not_written_over_another(page):
+    page.open("keys").request("SET", "new/old", "v")
+    page.press("New key")
+    page.type("dialog input", "new/old")
+    page.press("Show the difference")
+    page.shows("the key exists already", "dialog .warning")
+    page.press("Cancel")
+
+    page.press("New key")
+    page.type("dialog input", "new/key")
+    page.type("dialog textarea", "value")
+    page.find("dialog select").send_keys("After … min")
+    page.press("Show the difference")
+    page.press("Write")
+    page.shows("value", ".value")
+    page.shows("min", ".details .countdown")
+
+
+def test_keys_are_deleted_by_pattern_after_their_list(page):
+    page.open("keys")
+    for name in "a", "b", "c":
+        page.request("SET", f"bulk/{name}", "v")
+    page.type("input[type=search]", "bulk/*\n")
+    page.shows("3 keys", ".list-status")
+    page.press("Delete by pattern")
+    page.press("List the keys")
+    assert "bulk/b" in page.shows("bulk/a", "dialog table")
+    page.request("SET", "bulk/b", "changed")
+    page.press("Delete 3 keys")
+
+    page.shows("2 deleted; 1 left alone", "dialog [role=status]")
+    page.press("Close")
+    page.shows("1 key", ".list-status")
+
+
+HOSTILE = ["<img src=x onerror=document.title='evil'>", "a\u202egpj.exe", "c\x00\x01\x1b[31m\n", "العربية/مفتاح",
+           "long/" + "x" * 65000]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=["markup", "direction", "control", "right_to_left", "long"])
+def test_a_hostile_key_is_text(page, name):
+    page.open("keys").request("SET", name, name[:1000])
+    page.type("input[placeholder=flat]", "\n")
+    page.type("input[type=search]", "*" + re.sub(r"[^a-zء-ي]", "?", name[:8]) + "*\n")
+    page.shows("1 key", ".list-status")
+    page.click(".list .row")
+    page.shows("Version", ".details")
+    page.request("DEL", name)
+
+    assert page.driver.title == "Keys – statestored"
+    assert not page.driver.find_elements("css selector", "main img, main script")
+    assert not re.search("[\0\x01\x1b\u202e]", page.driver.execute_script("return document.body.textContent"))
+    assert page.driver.execute_script("return document.documentElement.scrollWidth") == WIDE[0]
+
+
+def test_locks_show_their_holder_and_who_waits(page, double):
+    holder, waiter = double.connect("holder"), double.connect("waiter")
+    holder.request("SET", "lock/own", "holder", "NX", "PX", "60000")
+    waiter.watch("lock/own")
+    page.open("locks").shows("lock/own", "tbody")
+
+    row = page.driver.find_element("xpath", "//tr[contains(., 'lock/own')]")
+    assert "holder" in row.text and "waiter" in row.text
+    version, token = [element.get_attribute("title") for element in row.find_elements("css selector", "[title]")]
+    assert version == token, "a lock without a fencing token of its own has its version as the token"
+
+
+def test_clients_show_who_watches(page, double):
+    double.connect("watcher").watch("watched")
+    page.open("clients")
+    page.click(".link", "watcher")
+    page.shows("watched", "dialog td")
+    page.press("✕")
+    page.type("input", "watched\n")
+    page.shows("watcher", "dialog td")
+
+
+def test_events_are_shown_as_they_happen(page, double):
+    client = double.connect("actor")
+    client.request("SET", "live/early", "v")
+    page.open("live")
+    page.type("input[type=search]", "live/*\n")
+    page.shows("Waiting for events")
+    client.request("SET", "live/a", "value")
+    client.request("SET", "other", "value")
+    client.request("DEL", "live/a")
+    assert page.shows("deleted", "tbody").count("live/a") == 2
+
+    page.press("Pause")
+    client.request("SET", "live/b", "value")
+    page.shows("Paused; 1 new event")
+    assert "live/b" not in page.text("tbody")
+    page.press("Continue")
+    assert "other" not in page.shows("live/b", "tbody")
+    page.press("Last minute")
+    page.shows("live/early", "tbody")
+
+
+def test_health_shows_the_state_and_charts(page):
+    page.open("health").shows("Ready", ".state")
+
+    assert {"Requests", "Waiting time", "Memory"} <= set(page.shows("Requests", "figcaption h3").split("\n"))
+    assert "connected" in page.text(".tiles")
+
+
+def test_control_moves_the_clock_and_shows_the_journal(page, double):
+    double.connect("client").request("SET", "journal", "a value")
+    page.open("control")
+    assert "+OK" in page.shows("a value", "tbody")
+    page.type("input", "clock advance 1h\n")
+    page.shows("OK", ".card pre")
+    page.type("input", "nonsense\n")
+    page.find(".card .error")
+
+
+def test_the_keyboard_alone_is_enough(page):
+    from selenium.webdriver.common.keys import Keys
+
+    page.open("keys").request("SET", "keyboard/a", "v")
+    page.request("SET", "keyboard/b", "value")
+    page.type("input[type=search]", "keyboard/*\n")
+    page.shows("2 keys", ".list-status")
+    page.tab_to(".list .row", Keys.TAB)
+    page.keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.END, Keys.ENTER)
+    page.shows("value", ".value")
+    page.keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    page.shows("2 keys", ".list")
+    page.tab_to(".detail .primary", Keys.TAB)
+    page.keys(Keys.ENTER)
+    page.find("dialog textarea")
+    assert page.focused("dialog textarea")
+    page.keys(*[Keys.TAB] * 8)
+    assert page.focused("dialog, body") and not page.focused("main")
+    page.keys(Keys.ESCAPE)
+    assert page.focused(".detail .primary")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_view_fits_its_window(page, size, scheme):
+    page.resize(*size, scheme)
+    for view in "keys", "locks", "clients", "live", "health", "control":
+        page.open(view).find(f".view-{view}")
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= size[0], view
+
+
+def test_a_narrow_window_shows_the_list_or_the_key(page):
+    page.open("keys").request("SET", "narrow", "v")
+    page.resize(*NARROW)
+    page.type("input[type=search]", "narrow\n")
+    page.open_row("narrow")
+    page.shows("Version", ".details")
+    assert not page.driver.find_element("css selector", ".list").is_displayed()
+    page.press("‹ Keys")
+    page.find(".list .row", "narrow")
+
+
+def test_the_page_says_that_the_server_is_lost_and_goes_on_when_it_is_back(browser, tmp_path):
+    flags = "--http-listen", f"127.0.0.1:{free_port()}"
+    with running_double(tmp_path, *flags) as double:
+        page = Page(browser, url_of(double)).open("live")
+        page.shows("Waiting for events")
+    page.shows("The server does not answer", "#banner:not([hidden])")
+
+    with running_double(tmp_path, *flags) as double:
+        page.find("body:has(#banner[hidden])")
+        page.request("SET", "again", "v")
+        page.shows("again", "tbody")
+    page.errors()
+
+
+def test_a_token_decides_what_is_shown(browser, site, users):
+    file, alice, bob = users
+    page = Page(browser, url_of(site.start_store("--http-listen", "0", "--console-users", file))).open()
+    page.type("input[type=password]", alice + "\n")
+    page.shows("alice", "#account")
+    assert page.text("#nav").split() == ["Keys", "Locks", "Health"]
+    page.press("Log out")
+    page.type("input[type=password]", bob + "\n")
+    page.shows("bob", "#account")
+    assert page.text("#nav").split() == ["Keys", "Locks", "Clients", "Live", "Health"]
+    assert bob not in browser.execute_script("return location.href")
+
+    page.press("Log out")
+    page.type("input[type=password]", "wrong\n")
+    page.shows("This token is not known to the store")
+
+
+def test_without_users_only_health_is_shown(browser, site):
+    page = Page(browser, url_of(site.start_store("--http-listen", "0"))).open()
+
+    page.shows("Only Health is shown")
+    assert page.text("#nav").split() == ["Health"]
+
+
+POLICY = """
+[open]
+access = readwrite
+any = yes
+pattern = {pattern}
+"""
+
+
+def test_a_policy_hides_keys_from_a_user(browser, site, users, tmp_path):
+    file, alice, _ = users
+    policy = tmp_path / "policy.conf"
+    policy.write_text(POLICY.replace("{pattern}", "*"))
+    store = site.start_store("--http-listen", "0", "--console-users", file, "--policy", policy, "--allow-unverified", "on")
+    for key in "open/a", "open/b", "hidden/c", "hidden/d":
+        site.connect().request("SET", key, "v")
+    page = Page(browser, url_of(store)).open("keys")
+    page.type("input[type=password]", alice + "\n")
+    page.shows("4 keys", ".list-status")
+
+    policy.write_text(POLICY.replace("{pattern}", "open/*"))
+    store.child.send_signal(signal.SIGHUP)
+    store.wait_for_log("configuration reloaded")
+    page.press("Search")
+    page.shows("2 keys", ".list-status")
+    assert "hidden" not in page.text(".list")
+    page.press("New key")
+    page.type("dialog input", "hidden/e")
+    page.press("Show the difference")
+    page.shows("not authorized", "dialog .error")
