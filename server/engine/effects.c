@@ -107,12 +107,12 @@ int effects_reserve_key_change(struct effects *effects, const struct registratio
 
 void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
                     struct version version) {
-        size_t change = effects->n_watched_changes;
+        size_t watched_change = effects->n_watched_changes;
 
         if (!watchers)
                 return;
 
-        ASSERT(change < effects->watched_changes_capacity);
+        ASSERT(watched_change < effects->watched_changes_capacity);
         effects->watched_changes[effects->n_watched_changes++] = (struct watched_change){
                 .version = version,
                 .entry = entry ? entry_ref(entry) : NULL,
@@ -122,7 +122,7 @@ void effects_notify(struct effects *effects, struct entry *entry, struct registr
                 ASSERT(effects->n_notifications < effects->notifications_capacity);
                 effects->notifications[effects->n_notifications++] = (struct notification){
                         .registration = registration_ref(watchers),
-                        .change = change,
+                        .watched_change = watched_change,
                 };
                 effects->n_bytes += registration_bytes(watchers) + entry_bytes(entry);
         }

@@ -38,7 +38,7 @@ struct watched_change {
 
 struct notification {
         struct registration *registration;
-        size_t change; /* index into watched_changes */
+        size_t watched_change; /* index */
 };
 
 struct effects {

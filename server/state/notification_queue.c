@@ -87,10 +87,11 @@ static size_t n_staged(const struct notification_queue *queue) {
  * index of the next change's first notification.
  */
 static int encode_recipients(const struct effects *effects, size_t *at, struct buf *recipients) {
-        size_t change = effects->notifications[*at].change;
+        size_t change = effects->notifications[*at].watched_change;
 
         buf_reset(recipients);
-        for (; *at < effects->n_notifications && effects->notifications[*at].change == change; (*at)++) {
+        for (; *at < effects->n_notifications && effects->notifications[*at].watched_change == change;
+             (*at)++) {
                 const struct registration *registration = effects->notifications[*at].registration;
                 struct recipient recipient = { .connection = registration->connection,
                                                .client_length = registration->client_id.length };
@@ -112,7 +113,7 @@ int notification_queue_stage(struct notification_queue *queue, const struct effe
         compact_items(queue);
         while (at < effects->n_notifications && r == 0) {
                 const struct notification *first = &effects->notifications[at];
-                const struct watched_change *change = &effects->watched_changes[first->change];
+                const struct watched_change *change = &effects->watched_changes[first->watched_change];
                 struct pending_notification notification = { .sequence = queue->last_sequence + 1,
                                                              .version = change->version,
                                                              .key = first->registration->key_name,

@@ -121,7 +121,7 @@ int stored_header_read(struct slice bytes, struct state_header *ret_header) {
         return 0;
 }
 
-/* 3. Changes */
+/* 3. Rows */
 
 static void append_entry_row(struct buf *buf, const struct row *row) {
         const struct entry_row *entry = &row->entry;

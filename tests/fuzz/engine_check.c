@@ -102,7 +102,7 @@ static bool is_notified(const struct effects *effects, size_t change, struct sli
         size_t n_times = 0;
 
         for (size_t i = 0; i < effects->n_notifications; i++)
-                n_times += effects->notifications[i].change == change &&
+                n_times += effects->notifications[i].watched_change == change &&
                            is_of(effects->notifications[i].registration, client, key);
         return n_times == 1;
 }
@@ -116,7 +116,7 @@ static void compare_change(const struct effects *effects, size_t i, const struct
         if (change->entry)
                 ASSERT(slice_equal(entry_value(change->entry), expected->value));
         for (size_t j = 0; j < effects->n_notifications; j++)
-                n_notified += effects->notifications[j].change == i;
+                n_notified += effects->notifications[j].watched_change == i;
         ASSERT(n_notified == expected->n_watchers);
         for (size_t j = 0; j < expected->n_watchers; j++)
                 ASSERT(is_notified(effects, i, expected->watchers[j], expected->key));
@@ -131,9 +131,10 @@ static void compare_effects(const struct effects *effects, struct effects_mark b
 
         /* in the order of the changes */
         for (size_t i = before.n_notifications; i < effects->n_notifications; i++)
-                ASSERT(effects->notifications[i].change >= before.n_changes &&
+                ASSERT(effects->notifications[i].watched_change >= before.n_changes &&
                        (i == before.n_notifications ||
-                        effects->notifications[i].change >= effects->notifications[i - 1].change));
+                        effects->notifications[i].watched_change >=
+                                effects->notifications[i - 1].watched_change));
 }
 
 /* 3. Replies */

@@ -34,7 +34,7 @@ struct row_place row_place_of(const struct row *row, const struct hash_key *hash
         case N_ROW_TYPES:
                 break;
         }
-        ASSERT(!"a type of a change");
+        ASSERT(!"a type of a row");
         return (struct row_place){ 0 };
 }
 

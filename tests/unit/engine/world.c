@@ -108,7 +108,8 @@ const char *notified(struct world *world) {
 
         for (size_t i = 0; i < world->effects.n_notifications; i++) {
                 const struct notification *notification = &world->effects.notifications[i];
-                const struct watched_change *change = &world->effects.watched_changes[notification->change];
+                const struct watched_change *change =
+                        &world->effects.watched_changes[notification->watched_change];
 
                 append_notified_of(&text, notification->registration);
                 if (change->entry) {
