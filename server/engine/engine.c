@@ -240,55 +240,32 @@ static void repeat_reply(struct request_step *step, struct result former, bool i
 }
 
 /*
+ * If a request with this number was executed before, reply as then and return true: the plugin sends a
+ * request again with the same number.
+ */
+static bool repeat_by_number(struct request_step *step) {
+        const struct executed_request *former =
+                executions_find(&step->engine->executions, step->request->number);
+        uint64_t first = step->effects->first_execution;
+
+        if (!former)
+                return false;
+        repeat_reply(step, former->result, first == 0 || former->number < first);
+        return true;
+}
+
+/*
  * Execute the request, unless it was executed before: the plugin sends a request again with the same
  * number, and a client or the broker one with the same content. Then reply as before.
  */
-static void execute_once(struct request_step *step) {
-        const struct request *request = step->request;
-        struct engine *engine = step->engine;
-        struct effects *effects = step->effects;
+static void execute_once(struct engine *engine, const struct event *event, struct now now,
+                         struct effects *effects) {
+        const struct request *request = event->request;
         bool is_remembered = (verbs[request->verb].flags & VERB_IS_REMEMBERED) && !request->is_inner;
         bool has_number = is_remembered && request->number > 0;
         bool has_digest = is_remembered && has_unique_content(request);
-        const struct executed_request *by_number = NULL;
         struct remembered_reply *by_content = NULL;
         struct request_digests digests;
-
-        if (has_number) {
-                by_number = executions_find(&engine->executions, request->number);
-                if (by_number) {
-                        repeat_reply(step, by_number->result,
-                                     effects->first_execution == 0 ||
-                                             by_number->number < effects->first_execution);
-                        return;
-                }
-                /* First make room: a request that is executed and not remembered could be executed again. */
-                if (effects_reserve_changes(effects, ENGINE_STEP_CHANGES_MAX) < 0) {
-                        step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
-                        return;
-                }
-        }
-
-        if (has_digest) {
-                digests = identify_request(engine, request);
-                by_content = dedup_find(&engine->dedup, &digests.request);
-        }
-        if (by_content && !dedup_is_expired(by_content, step->now.mono_ns)) {
-                repeat_reply(step, by_content->result,
-                             effects->first_reply == 0 || by_content->number < effects->first_reply);
-        } else {
-                execute_request(step);
-                if (has_digest && must_remember_reply(step))
-                        remember_by_content(step, &digests, by_content);
-        }
-
-        if (has_number && !outcome_is_error(step->reply->result.outcome))
-                remember_by_number(step);
-}
-
-static void process_request(struct engine *engine, const struct event *event, struct now now,
-                            struct effects *effects) {
-        const struct request *request = event->request;
         struct request_step step = {
                 .engine = engine,
                 .request = request,
@@ -302,11 +279,36 @@ static void process_request(struct engine *engine, const struct event *event, st
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        execute_once(&step);
+
+        if (has_number) {
+                if (repeat_by_number(&step))
+                        return;
+                /* First make room: a request that is executed and not remembered could be executed again. */
+                if (effects_reserve_changes(effects, ENGINE_STEP_CHANGES_MAX) < 0) {
+                        step.reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
+                        return;
+                }
+        }
+
+        if (has_digest) {
+                digests = identify_request(engine, request);
+                by_content = dedup_find(&engine->dedup, &digests.request);
+        }
+        if (by_content && !dedup_is_expired(by_content, now.mono_ns)) {
+                repeat_reply(&step, by_content->result,
+                             effects->first_reply == 0 || by_content->number < effects->first_reply);
+        } else {
+                execute_request(&step);
+                if (has_digest && must_remember_reply(&step))
+                        remember_by_content(&step, &digests, by_content);
+        }
+
+        if (has_number && !outcome_is_error(step.reply->result.outcome))
+                remember_by_number(&step);
 }
 
 /* No client is notified of a change that a new policy does not let it read. */
-static int prepare_request(struct engine *engine, const struct request *request, struct effects *effects) {
+static int check_watchers(struct engine *engine, const struct request *request, struct effects *effects) {
         size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
 
         return revocation_check_key(engine, request->key, &n_changes_left, effects) ? ENGINE_STEP_DONE
@@ -342,10 +344,10 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 
         effects_begin_step(effects);
         switch (event->type) {
-        case EVENT_REQUEST_NEXT:
-                return prepare_request(engine, event->request, effects);
+        case EVENT_CHECK_WATCHERS:
+                return check_watchers(engine, event->request, effects);
         case EVENT_REQUEST:
-                process_request(engine, event, now, effects);
+                execute_once(engine, event, now, effects);
                 return 0;
         case EVENT_TICK:
                 return process_tick(engine, now, effects);

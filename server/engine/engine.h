@@ -78,10 +78,10 @@ enum event_type {
         EVENT_TICK, /* time has passed: expire keys, end registrations of idle clients */
 
         /*
-         * Before EVENT_REQUEST: prepare to execute `request`. Repeat it while it is
-         * ENGINE_STEP_UNFINISHED; ticks may come in between.
+         * Before EVENT_REQUEST: end the registrations of the key of `request` that a new policy does not
+         * grant. Repeat it while it is ENGINE_STEP_UNFINISHED; ticks may come in between.
          */
-        EVENT_REQUEST_NEXT,
+        EVENT_CHECK_WATCHERS,
         EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
 
         /* The following events end registrations: */
@@ -134,7 +134,7 @@ struct event {
  * first removes as many of them as its step may.
  *
  * Two events are repeated until all is done: EVENT_CONNECTIONS_RETAINED counts each registration as a
- * change. EVENT_REQUEST_NEXT checks the watchers of the key that remain to be checked against a new
+ * change. EVENT_CHECK_WATCHERS checks the watchers of the key that remain to be checked against a new
  * policy: no client is notified before.
  */
 #define ENGINE_STEP_CHANGES_MAX 64

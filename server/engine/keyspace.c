@@ -135,7 +135,7 @@ static uint32_t *entry_position(void *item) {
 }
 
 /* value: the hash_value() of the key's hash. */
-static struct entry **keyspace_shard(const struct keyspace *keyspace, unsigned int value) {
+static struct entry **shard_of(const struct keyspace *keyspace, unsigned int value) {
         return &keyspace->shards[hash_shard(value, KEYSPACE_SHARD_BITS)];
 }
 
@@ -168,7 +168,7 @@ uint64_t keyspace_hash(const struct keyspace *keyspace, struct slice key) {
 
 struct entry *keyspace_find(const struct keyspace *keyspace, uint64_t hash, struct slice key) {
         unsigned int value = hash_value(hash);
-        struct entry *shard = *keyspace_shard(keyspace, value), *entry;
+        struct entry *shard = *shard_of(keyspace, value), *entry;
 
         HASH_FIND_BYHASHVALUE(hh, shard, key.data, key.length, value, entry);
         return entry;
@@ -186,7 +186,7 @@ static void remove_from(struct keyspace *keyspace, struct entry **shard, struct 
 int keyspace_put(struct keyspace *keyspace, uint64_t hash, struct entry *entry, int64_t deadline_ns,
                  struct entry *replaced) {
         unsigned int value = hash_value(hash);
-        struct entry **shard = keyspace_shard(keyspace, value);
+        struct entry **shard = shard_of(keyspace, value);
         int r;
 
         if (deadline_ns != DEADLINE_NEVER) {
@@ -208,7 +208,7 @@ int keyspace_put(struct keyspace *keyspace, uint64_t hash, struct entry *entry, 
 }
 
 void keyspace_remove(struct keyspace *keyspace, struct entry *entry) {
-        remove_from(keyspace, keyspace_shard(keyspace, entry->hh.hashv), entry);
+        remove_from(keyspace, shard_of(keyspace, entry->hh.hashv), entry);
 }
 
 int64_t keyspace_deadline(const struct keyspace *keyspace, struct entry *entry) {

@@ -41,7 +41,7 @@ static uint64_t keyed_hash(const struct registrations *table, const void *bytes,
         return hash_bytes(&table->hash_key, (struct slice){ bytes, length });
 }
 
-static size_t registrations_shard(uint64_t hash) {
+static size_t shard_of(uint64_t hash) {
         return hash_shard(hash_value(hash), REGISTRATIONS_SHARD_BITS);
 }
 
@@ -119,8 +119,7 @@ static struct registration_node *find_node(struct registration_node *const *node
                                            struct slice name) {
         struct registration_node *node;
 
-        HASH_FIND_BYHASHVALUE(hh, nodes[registrations_shard(hash)], name.data, name.length, hash_value(hash),
-                              node);
+        HASH_FIND_BYHASHVALUE(hh, nodes[shard_of(hash)], name.data, name.length, hash_value(hash), node);
         return node;
 }
 
@@ -139,8 +138,8 @@ static int find_or_add_node(struct registrations *table, struct registration_nod
                         return -ENOMEM;
 
                 memcpy(node->name, name.data, name.length);
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[registrations_shard(hash)], node->name,
-                                            (unsigned int)name.length, hash_value(hash), node);
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, nodes[shard_of(hash)], node->name, (unsigned int)name.length,
+                                            hash_value(hash), node);
                 if (!node->hh.tbl) {
                         free(node);
                         return -ENOMEM;
@@ -191,9 +190,8 @@ static int index_connection(struct registrations *table, struct registration_nod
                 return 0;
 
         client->connection = connection;
-        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)],
-                                    &client->connection, sizeof(client->connection), hash_value(hash),
-                                    client);
+        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, table->connections[shard_of(hash)], &client->connection,
+                                    sizeof(client->connection), hash_value(hash), client);
         if (!client->by_connection.tbl) {
                 client->connection = 0;
                 return -ENOMEM;
@@ -293,7 +291,7 @@ static struct registration *add_pair(struct registrations *table, struct registr
         registration->connection = connection;
         registration->pair = (struct registration_pair){ key->number, client->number };
         hash = pair_hash(table, &registration->pair);
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &registration->pair,
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->pairs[shard_of(hash)], &registration->pair,
                                     sizeof(registration->pair), hash_value(hash), registration);
         if (!registration->hh.tbl)
                 return registration_unref(registration);
@@ -325,8 +323,8 @@ struct registration *registrations_find(const struct registrations *table, struc
 
         pair = (struct registration_pair){ key_node->number, client_node->number };
         hash = pair_hash(table, &pair);
-        HASH_FIND_BYHASHVALUE(hh, table->pairs[registrations_shard(hash)], &pair, sizeof(pair),
-                              hash_value(hash), registration);
+        HASH_FIND_BYHASHVALUE(hh, table->pairs[shard_of(hash)], &pair, sizeof(pair), hash_value(hash),
+                              registration);
         return registration;
 }
 
@@ -454,7 +452,7 @@ struct registration *registrations_of_connection(const struct registrations *tab
         uint64_t hash = keyed_hash(table, &connection, sizeof(connection));
         const struct registration_node *client;
 
-        HASH_FIND_BYHASHVALUE(by_connection, table->connections[registrations_shard(hash)], &connection,
+        HASH_FIND_BYHASHVALUE(by_connection, table->connections[shard_of(hash)], &connection,
                               sizeof(connection), hash_value(hash), client);
         return client ? client->registrations : NULL;
 }

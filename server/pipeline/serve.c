@@ -94,13 +94,13 @@ static bool has_expired(const struct queue_item *item, const struct invocation *
 static bool serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
         struct invocation invocation;
         struct request *request = &invocation.request;
-        struct event next = { .type = EVENT_REQUEST_NEXT, .request = request };
+        struct event check = { .type = EVENT_CHECK_WATCHERS, .request = request };
         const struct hooks *hooks = pipeline->hooks;
         uint64_t hook_number = 0;
 
         decode_item(pipeline, item, &invocation);
         if (invocation.result == INVOCATION_REQUEST &&
-            engine_step(pipeline->state->engine, &next, now, &pipeline->batch.effects) ==
+            engine_step(pipeline->state->engine, &check, now, &pipeline->batch.effects) ==
                     ENGINE_STEP_UNFINISHED)
                 return false;
         if (hooks && !item->requester)

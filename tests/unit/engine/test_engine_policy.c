@@ -330,7 +330,7 @@ Test(engine_policy, ends_many_registrations_in_steps_without_notifying_them) {
 Test(engine_policy, checks_many_watchers_of_a_key_in_steps) {
         struct policy *policy = make_policy("r*");
         struct request set = SET("x", "v", OWN);
-        struct event next = { .type = EVENT_REQUEST_NEXT, .request = &set };
+        struct event next = { .type = EVENT_CHECK_WATCHERS, .request = &set };
         struct world world;
         size_t n_steps = 1;
         char client[16];
