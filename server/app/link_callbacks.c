@@ -124,7 +124,7 @@ static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscrib
 static void server_on_packets_read(void *userdata) {
         struct server *server = userdata;
 
-        pipeline_flush(server->pipeline, server_now(server));
+        pipeline_advance(server->pipeline, server_now(server));
 }
 
 int server_open_link(struct server *server) {

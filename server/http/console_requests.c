@@ -131,7 +131,7 @@ static void send_request(struct console_api *api, struct http_exchange *exchange
         *place = request;
         on_end.userdata = request;
         http_wait(exchange, &on_end);
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
         api->config.updated(api->config.userdata);
 }
 

@@ -144,7 +144,7 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         if (result >= 0)
                 count_successful_commit(pipeline, result, now);
         apply_commit_result(pipeline, &pipeline->commit.change_set, result, now);
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
 }
 
 /* 2. The begin of a commit */

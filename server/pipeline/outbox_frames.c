@@ -38,7 +38,7 @@ void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_
         frames->bytes_max = message.payload.length;
 }
 
-void outbox_frames_start(struct outbox_frames *frames) {
+void outbox_frames_drop(struct outbox_frames *frames) {
         reset_frame(frames);
         buf_reset(&frames->properties);
         buf_reset(&frames->connections);
@@ -122,7 +122,7 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
         return buf_slice(&frames->properties);
 }
 
-void outbox_frames_begin(struct outbox_frames *frames, uint64_t ended_number) {
+void outbox_frames_send_first(struct outbox_frames *frames, uint64_t ended_number) {
         const struct frame_to_plugin_record record = { .kind = FRAME_END,
                                                        .end = { .record_number = ended_number } };
 

@@ -45,13 +45,13 @@ void outbox_frames_deinit(struct outbox_frames *frames);
 void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_bytes_max);
 
 /* HELLO is sent: drop the records that are not published. */
-void outbox_frames_start(struct outbox_frames *frames);
+void outbox_frames_drop(struct outbox_frames *frames);
 
 /*
  * The broker is served from now on: publish the first frame. The records up to this number end without
  * an execution; 0: none.
  */
-void outbox_frames_begin(struct outbox_frames *frames, uint64_t ended_number);
+void outbox_frames_send_first(struct outbox_frames *frames, uint64_t ended_number);
 
 /* A frame says that the plugin has published the notifications up to this sequence. */
 void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence);

@@ -47,16 +47,20 @@ bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
                item->requester;
 }
 
-void peer_deinit(struct peer *peer) {
+static void drop_welcome(struct peer *peer) {
         free(peer->welcome_text);
         peer->welcome_text = NULL;
         buf_deinit(&peer->retained);
         peer->is_check_begun = false;
 }
 
+void peer_deinit(struct peer *peer) {
+        drop_welcome(peer);
+}
+
 /* The broker is no longer served. */
 static void stop_serving(struct pipeline *pipeline) {
-        peer_deinit(&pipeline->peer);
+        drop_welcome(&pipeline->peer);
         queue_drop_frames(&pipeline->queue);
         outbox_close(&pipeline->outbox);
 }
@@ -115,7 +119,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         companion_hello_key(peer->secret, hello.number, hello.key);
         memcpy(peer->hello_key, hello.key, sizeof(hello.key));
         queue_expect_frames(&pipeline->queue, hello.key);
-        outbox_frames_start(&pipeline->frames);
+        outbox_frames_drop(&pipeline->frames);
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
         if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message, &id) == 0)
@@ -271,9 +275,9 @@ static void serve_plugin(struct pipeline *pipeline) {
 
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
-        outbox_frames_begin(&pipeline->frames, pipeline->state->served.ended_number);
+        outbox_frames_send_first(&pipeline->frames, pipeline->state->served.ended_number);
         kick_stale_clients(pipeline, peer->welcome.connections);
-        peer_deinit(peer);
+        drop_welcome(peer);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
 }
 

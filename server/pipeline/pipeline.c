@@ -106,14 +106,14 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
                 case BATCH_PUBLISHING:
                         outbox_publish(&pipeline->outbox, batch, now);
                         if (batch->state == BATCH_PUBLISHING)
-                                return; /* the transport has no room: its caller calls pipeline_flush() */
+                                return; /* the transport has no room: its caller calls pipeline_advance() */
                         break;
                 }
         }
 }
 
 /* A quantum for what waits, and another one for the events before the next call. */
-void pipeline_flush(struct pipeline *pipeline, struct now now) {
+void pipeline_advance(struct pipeline *pipeline, struct now now) {
         work_clock_resume(&pipeline->clock, now);
         quantum_start(&pipeline->clock.quantum);
         advance_batch(pipeline, now);
@@ -129,7 +129,7 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->counters.n_connections++;
         peer_connected(&pipeline->peer, session_present);
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
 }
 
 void pipeline_disconnected(struct pipeline *pipeline) {

@@ -18,7 +18,7 @@
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
- * pipeline_flush(), pipeline_committed(), pipeline_tick(), pipeline_check_storage(),
+ * pipeline_advance(), pipeline_committed(), pipeline_tick(), pipeline_check_storage(),
  * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe: only the
  * storage_commit() of callbacks.start_commit() runs on another thread.
  *
@@ -48,7 +48,7 @@ struct transport {
         /*
          * Return false if the broker does not keep up: too many messages at QoS 1 are not
          * acknowledged, or too many bytes at QoS 0 are not written. Publishing stops until this
-         * returns true and the caller reports an event, such as pipeline_flush(). The caller
+         * returns true and the caller reports an event, such as pipeline_advance(). The caller
          * reports one whenever this may return true again.
          */
         bool (*has_room)(void *userdata);
@@ -168,7 +168,7 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
  * a limited time (pipeline/work_clock.h), and commit and publish this batch as well. Returns early while a
  * commit is in flight or the transport has no room.
  */
-void pipeline_flush(struct pipeline *pipeline, struct now now);
+void pipeline_advance(struct pipeline *pipeline, struct now now);
 
 /* The storage_commit() of callbacks.start_commit() has returned this result. */
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
@@ -220,7 +220,7 @@ struct inner_client {
  * borrowed for the call. The topic is TOPIC_INVOKE, or TOPIC_CONTROL for a command of test control.
  * The request waits and is executed as those of the clients of a broker without the plugin, also if
  * the broker has the plugin, and has its reply after its commit. The call itself executes nothing:
- * call pipeline_flush() afterwards. Differences:
+ * call pipeline_advance() afterwards. Differences:
  * - KEYNOTIFY is an unknown command.
  * - Requests are never repeated: two equal ones are executed both.
  * - Hooks do not see requests and replies. The command `wait-for` of test control has no reply.

@@ -37,7 +37,7 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
         policy_free(pipeline->next_policy);
         pipeline->next_policy = policy;
         pipeline->has_next_policy = true;
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
 }
 
 void settings_apply_policy(struct pipeline *pipeline, struct now now) {

@@ -50,7 +50,7 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
                 tick_engine(pipeline, now);
         if (now.mono_ns >= lease_renewal_ns(pipeline))
                 pipeline->batch.is_commit_required = true;
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
 }
 
 static int64_t earlier_deadline(int64_t a_ns, int64_t b_ns) {
@@ -97,7 +97,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         if (must_repeat_hello(pipeline)) {
                 peer_restart(pipeline);
-                pipeline_flush(pipeline, now);
+                pipeline_advance(pipeline, now);
                 return;
         }
 
@@ -109,7 +109,7 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
                 return;
 
         pipeline->batch.is_commit_required = true;
-        pipeline_flush(pipeline, now);
+        pipeline_advance(pipeline, now);
 }
 
 /* 3. The watchdog */

@@ -376,7 +376,7 @@ static void step(struct world *world, struct slice *input) {
         default:
                 say_frame(world, input);
         }
-        pipeline_flush(world->pipeline, world->now);
+        pipeline_advance(world->pipeline, world->now);
         ASSERT(!world->is_serving || world->has_lost || world->n_ended == world->n_taken);
 }
 
@@ -398,7 +398,7 @@ static void finish(struct world *world) {
         if (!world->is_connected)
                 connect_store(world);
         pass_ms(world, 1000);
-        pipeline_flush(world->pipeline, world->now);
+        pipeline_advance(world->pipeline, world->now);
         ASSERT(world->awaits_welcome || (world->is_serving && !world->has_lost));
         if (world->awaits_welcome) {
                 handshake_welcome_append(&welcome, &(struct handshake_welcome){ .broker_run = 1 });
@@ -410,7 +410,7 @@ static void finish(struct world *world) {
         frame_to_store_append(&frame, &header);
         frame_to_store_append_record(&frame, &record);
         say_new_frame(world, buf_slice(&frame));
-        pipeline_flush(world->pipeline, world->now);
+        pipeline_advance(world->pipeline, world->now);
         ASSERT(world->n_taken > 0 && world->n_ended == world->n_taken);
 }
 

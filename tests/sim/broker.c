@@ -142,7 +142,7 @@ static void deliver(struct world *world, size_t n) {
                         truth_begin_attempt(&world->truth);
                 deliver_message(world, message);
                 if (world->flushes_each)
-                        pipeline_flush(world->pipeline, world_store_now(world));
+                        pipeline_advance(world->pipeline, world_store_now(world));
         }
 }
 
@@ -179,7 +179,7 @@ static void acknowledge(struct world *world) {
 
 /* End the wake-up: the pipeline commits what it has read. */
 static void end_wakeup(struct world *world) {
-        pipeline_flush(world->pipeline, world_store_now(world));
+        pipeline_advance(world->pipeline, world_store_now(world));
 }
 
 static void read_acknowledgements(struct world *world, struct timeline_event *event) {
@@ -354,7 +354,7 @@ void broker_connect_store(struct world *world) {
         if (broker->has_plugin)
                 pipeline_receive(world->pipeline, &banner, world_store_now(world));
         pipeline_connected(world->pipeline, broker->session_present, world_store_now(world));
-        pipeline_flush(world->pipeline, world_store_now(world));
+        pipeline_advance(world->pipeline, world_store_now(world));
         broker->session_present = true;
         plan_wake(world);
 }

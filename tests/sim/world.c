@@ -97,7 +97,7 @@ static void make_room(struct world *world, struct timeline_event *event) {
         (void)event;
         world->has_room = true;
         if (world->pipeline)
-                pipeline_flush(world->pipeline, world_store_now(world));
+                pipeline_advance(world->pipeline, world_store_now(world));
 }
 
 void world_drop_link(struct world *world, struct timeline_event *event) {

@@ -93,7 +93,7 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         now = control_now(world->control, world->real);
         memory_resume(is_starved);
         pipeline_receive(world->pipeline, &message, now);
-        pipeline_flush(world->pipeline, control_now(world->control, world->real));
+        pipeline_advance(world->pipeline, control_now(world->control, world->real));
         memory_pause();
         buf_deinit(&payload);
 }

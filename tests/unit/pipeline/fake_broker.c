@@ -410,7 +410,7 @@ void broker_finish_work(struct broker *broker) {
 
 void broker_flush(struct broker *broker) {
         do {
-                pipeline_flush(broker->pipeline, broker->now);
+                pipeline_advance(broker->pipeline, broker->now);
                 end_commits(broker);
         } while (exchange(broker));
 }

@@ -354,7 +354,7 @@ Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
         end_batch(1);
         cr_expect_eq(n_published, 0, "the reply is lost, so the request must not end");
 
-        outbox_frames_start(&frames);
+        outbox_frames_drop(&frames);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
         cr_expect_not(outbox.has_failed);
         reply(1, 10);
@@ -365,7 +365,7 @@ Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
 
 Test(outbox_frames, drops_what_is_not_published_when_it_starts_again) {
         reply(1, 10);
-        outbox_frames_start(&frames);
+        outbox_frames_drop(&frames);
         outbox_open(&outbox, &outbox_frames_backend, &frames);
         outbox_frames_flush(&frames);
         cr_expect_eq(n_published, 0);

@@ -257,7 +257,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
         if (is_tick)
                 pipeline_tick(starved->pipeline, *now);
         else
-                pipeline_flush(starved->pipeline, *now);
+                pipeline_advance(starved->pipeline, *now);
         memory_pause();
         set_executed(starved, fates, n);
         memory_resume(true);
@@ -270,7 +270,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 if (fates[i] == LINE_EXECUTED)
                         receive(fed, &script->lines[first + i], first + i, i, *now, false);
         }
-        pipeline_flush(fed->pipeline, *now);
+        pipeline_advance(fed->pipeline, *now);
         finish_work(fed, *now);
         dropped_before = n_dropped(starved) - before_flush;
         if (pipeline_counters(starved->pipeline)->n_failed_commits > failed_before) {

@@ -70,7 +70,7 @@ static void receive(struct side *side, const struct message *message, struct now
 
 static void end_wakeup(struct side *side, struct now now, bool is_starved) {
         memory_resume(is_starved);
-        pipeline_flush(side->pipeline, now);
+        pipeline_advance(side->pipeline, now);
         finish_work(side, now);
         memory_pause();
 }
