@@ -35,17 +35,16 @@ void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, vo
                 set_published_sequence(outbox, outbox->state->acknowledged);
         outbox->backend = backend;
         outbox->backend_data = backend_data;
-        outbox->is_open = true;
-        outbox->has_failed = false;
+        outbox->status = OUTBOX_OPEN;
 }
 
 void outbox_close(struct outbox *outbox) {
-        outbox->is_open = outbox->has_failed = false;
+        outbox->status = OUTBOX_CLOSED;
 }
 
 void outbox_fail(struct outbox *outbox) {
-        outbox->has_failed |= outbox->is_open;
-        outbox->is_open = false;
+        if (outbox->status == OUTBOX_OPEN)
+                outbox->status = OUTBOX_FAILED;
 }
 
 void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
@@ -55,7 +54,7 @@ void outbox_skip_to(struct outbox *outbox, uint64_t sequence) {
 }
 
 static bool can_publish(const struct outbox *outbox) {
-        return outbox->is_open || (outbox->backend && outbox->backend->is_kept);
+        return outbox->status == OUTBOX_OPEN || (outbox->backend && outbox->backend->is_kept);
 }
 
 /* 2. Notifications */
@@ -71,7 +70,7 @@ static const struct pending_notification *next_notification(const struct outbox 
 }
 
 bool outbox_is_waiting(const struct outbox *outbox) {
-        return outbox->is_open && next_notification(outbox);
+        return outbox->status == OUTBOX_OPEN && next_notification(outbox);
 }
 
 int outbox_n_copies(const struct outbox *outbox, const struct pending_notification *notification,
@@ -89,7 +88,7 @@ int outbox_n_copies(const struct outbox *outbox, const struct pending_notificati
 
 void outbox_count_notifications(struct outbox *outbox, const struct pending_notification *notification,
                                 size_t n) {
-        struct counters *counters = outbox->drops->counters;
+        struct counters *counters = outbox->counters;
 
         if (notification->value.data)
                 counters->n_notifications_set += n;
@@ -154,7 +153,7 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         int r;
 
         if (expiry_s == 0) {
-                outbox->drops->counters->n_expired++;
+                outbox->counters->n_expired++;
                 return;
         }
         if (pending->fault == REQUEST_FAULT_NONE)
@@ -198,7 +197,7 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
 /* 4. The batch */
 
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
-        struct histogram *latencies = &outbox->drops->counters->latencies[LATENCY_REQUEST];
+        struct histogram *latencies = &outbox->counters->latencies[LATENCY_REQUEST];
         size_t first = batch->n_replies_published;
         bool is_published = publish_replies(outbox, batch, now) &&
                             (!outbox_is_waiting(outbox) || publish_notifications(outbox, UINT64_MAX));

@@ -56,9 +56,16 @@ struct outbox_backend {
         void (*end_batch)(void *backend, const struct batch *batch);
 };
 
+enum outbox_status {
+        OUTBOX_CLOSED, /* no broker is served */
+        OUTBOX_OPEN,
+        OUTBOX_FAILED, /* what had to be published is lost: the broker must be identified again */
+};
+
 struct outbox {
         struct state *state; /* borrowed, as are the following */
         const struct transport *transport;
+        struct counters *counters;
         struct drops *drops;
         struct encoder *encoder;
         struct work_clock *clock;
@@ -66,8 +73,7 @@ struct outbox {
 
         const struct outbox_backend *backend; /* of the last outbox_open(); NULL: none */
         void *backend_data;
-        bool is_open;
-        bool has_failed; /* and no outbox_close() since: identify the broker again */
+        enum outbox_status status;
 
         uint64_t published_sequence; /* of the last notification that is published to all its recipients */
         size_t recipients_offset;    /* of the next one: publishing continues at this byte */
@@ -107,7 +113,7 @@ void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, vo
  */
 void outbox_close(struct outbox *outbox);
 
-/* Close an open outbox, and set has_failed. */
+/* If the outbox is open, enter OUTBOX_FAILED. */
 void outbox_fail(struct outbox *outbox);
 
 /*

@@ -48,7 +48,7 @@ void outbox_frames_drop(struct outbox_frames *frames) {
 /* 1. Frames */
 
 static bool is_open_for_frames(const struct outbox_frames *frames) {
-        return frames->outbox->is_open && frames->outbox->backend == &outbox_frames_backend;
+        return frames->outbox->status == OUTBOX_OPEN && frames->outbox->backend == &outbox_frames_backend;
 }
 
 /* After a failure publish nothing: an END must not follow a lost reply. */

@@ -119,7 +119,7 @@ struct registration *outbox_messages_acknowledged(struct outbox_messages *messag
         remove_acknowledged(messages);
         if (messages->registrations)
                 registration = take_ptr(&messages->registrations[id]);
-        if (outbox->is_open && outbox->backend == &outbox_messages_backend)
+        if (outbox->status == OUTBOX_OPEN && outbox->backend == &outbox_messages_backend)
                 return registration;
 
         registration_unref(registration);

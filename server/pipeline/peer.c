@@ -301,7 +301,7 @@ static void prepare_serving(struct pipeline *pipeline, struct now now) {
 void peer_advance(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
 
-        if (pipeline->outbox.has_failed)
+        if (pipeline->outbox.status == OUTBOX_FAILED)
                 restart_later(pipeline, now);
         if (peer->state == PEER_NEW)
                 identify_broker(pipeline, now);

@@ -31,6 +31,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .clock.callbacks = &pipeline->callbacks,
                 .outbox = { .state = state,
                             .transport = &pipeline->transport,
+                            .counters = &pipeline->counters,
                             .drops = &pipeline->drops,
                             .encoder = &pipeline->encoder,
                             .clock = &pipeline->clock },
@@ -76,7 +77,7 @@ void pipeline_set_transport(struct pipeline *pipeline, struct transport transpor
 bool pipeline_broker_keeps_up(const struct pipeline *pipeline) {
         const struct outbox *outbox = &pipeline->outbox;
 
-        return outbox->is_open && outbox_has_room(outbox) && !outbox_is_full(outbox);
+        return outbox->status == OUTBOX_OPEN && outbox_has_room(outbox) && !outbox_is_full(outbox);
 }
 
 bool pipeline_can_step(const struct pipeline *pipeline) {

@@ -43,7 +43,7 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 void settings_apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
-        if (!pipeline->has_next_policy || !pipeline->outbox.is_open)
+        if (!pipeline->has_next_policy || pipeline->outbox.status != OUTBOX_OPEN)
                 return;
 
         pipeline->has_next_policy = false;

@@ -67,6 +67,7 @@ static void setup(void) {
         work_clock.callbacks = &callbacks;
         outbox = (struct outbox){ .state = &state,
                                   .transport = &transport,
+                                  .counters = &counters,
                                   .drops = &drops,
                                   .encoder = &encoder,
                                   .clock = &work_clock };

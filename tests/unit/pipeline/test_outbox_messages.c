@@ -36,7 +36,9 @@ static void setup(void) {
         cr_assert_eq(engine_new(&engine, &config), 0);
         state.engine = engine;
         drops.counters = &counters;
-        outbox = (struct outbox){ .state = &state, .transport = &transport, .drops = &drops };
+        outbox = (struct outbox){
+                .state = &state, .transport = &transport, .counters = &counters, .drops = &drops
+        };
         messages = (struct outbox_messages){ .outbox = &outbox };
         outbox_open(&outbox, &outbox_messages_backend, &messages);
 }
@@ -134,7 +136,7 @@ Test(outbox_messages, closed_outbox_reports_nothing_about_registrations) {
         notify("a", 2);
         outbox_close(&outbox);
         cr_expect_null(outbox_messages_acknowledged(&messages, 1));
-        outbox.is_open = true;
+        outbox.status = OUTBOX_OPEN;
         outbox.backend = NULL; /* another one */
         cr_expect_null(outbox_messages_acknowledged(&messages, 2));
         cr_expect_eq(a->n_references, 1);

@@ -194,13 +194,13 @@ Test(peer, drops_the_frames_of_the_former_hello_with_the_next_one) {
         cr_expect_gt(pipeline->frames.frame.length, 0);
         peer_restart(pipeline);
         cr_expect_eq(take_records(), 0);
-        cr_expect_not(pipeline->outbox.is_open);
+        cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
         peer_advance(pipeline, now);
         cr_expect_eq(pipeline->frames.frame.length, 0);
-        cr_expect_not(pipeline->outbox.is_open);
+        cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
 
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
-        cr_expect(pipeline->outbox.is_open);
+        cr_expect_eq(pipeline->outbox.status, OUTBOX_OPEN);
         receive_frame(1, 1, 1);
         cr_expect_eq(take_records(), 1, "the numbers of frames start again");
 }
@@ -368,7 +368,7 @@ Test(peer, repeats_hello_later_without_memory_for_the_connections) {
         receive(COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
         cr_expect_eq(memory_stop_failing(), 1);
         cr_expect_eq(peer->state, PEER_HELLO_DELAYED);
-        cr_expect_not(pipeline->outbox.is_open);
+        cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
         buf_deinit(&text);
 }
 
@@ -441,7 +441,7 @@ Test(peer, serves_when_all_registrations_are_checked) {
         for (n = 1; n < 100 && peer->state == PEER_PREPARING; n++) {
                 cr_expect_eq(pipeline->batch.effects.n_changes, n * ENGINE_STEP_CHANGES_MAX);
                 cr_expect_eq(pipeline_next_deadline(pipeline), 0);
-                cr_expect_not(pipeline->outbox.is_open);
+                cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
                 quantum_start(&pipeline->clock.quantum);
                 peer_advance(pipeline, now);
         }
