@@ -120,18 +120,20 @@ static void count_replies(struct pipeline *pipeline) {
 }
 
 /*
- * result: of the commit; 0 with change_set NULL if nothing had to be stored; or -ENOMEM if the commit
- * could not begin. -ENOSPC proves that there was no other writer, so replies that only needed this
- * proof are sent.
+ * result: of the commit; 0 if nothing had to be stored; or -ENOMEM if the commit could not begin.
+ * is_stored: the change set is stored. -ENOSPC proves that there was no other writer, so replies that
+ * only needed this proof are sent.
  */
-static void apply_commit_result(struct pipeline *pipeline, const struct change_set *change_set, int result,
-                                struct now now) {
+static void apply_commit_result(struct pipeline *pipeline, bool is_stored, int result, struct now now) {
         if (result < 0)
                 count_failed_commit(pipeline, result, now);
         if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch))) {
                 roll_back_batch(pipeline, result);
         } else {
-                state_commit(pipeline->state, result < 0 ? NULL : change_set);
+                if (is_stored)
+                        state_commit(pipeline->state, &pipeline->commit.change_set);
+                else
+                        state_commit_staged(pipeline->state);
                 observation_end_batch(pipeline, OUTCOME_DONE);
         }
         pipeline->upkeep.n_done++;
@@ -143,7 +145,7 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
         if (result >= 0)
                 count_successful_commit(pipeline, result, now);
-        apply_commit_result(pipeline, &pipeline->commit.change_set, result, now);
+        apply_commit_result(pipeline, result >= 0, result, now);
         pipeline_advance(pipeline, now);
 }
 
@@ -160,7 +162,9 @@ static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now 
         int r;
 
         batch->sequence_before = state->notifications.last_sequence;
-        r = state_prepare(state, &batch->effects, now, is_stored ? &pipeline->commit.change_set : NULL);
+        r = state_stage(state, &batch->effects);
+        if (r == 0 && is_stored)
+                r = state_make_change_set(state, &batch->effects, now, &pipeline->commit.change_set);
         if (r == 0 || pipeline->storage)
                 return r;
 
@@ -179,7 +183,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
         observation_add_rows(pipeline, now);
         r = prepare_commit(pipeline, is_stored, now);
         if (r < 0 || !is_stored) {
-                apply_commit_result(pipeline, NULL, r, now);
+                apply_commit_result(pipeline, false, r, now);
                 return;
         }
 
@@ -192,11 +196,16 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
 int commit_synchronously(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, pipeline->storage, now);
 
-        if (r == 0 && pipeline->storage)
-                r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
+        if (r < 0)
+                return r;
+        if (!pipeline->storage) {
+                state_commit_staged(pipeline->state);
+                return 0;
+        }
+        r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
         end_process_if_unknown(pipeline, r);
         if (r < 0)
                 return r;
-        state_commit(pipeline->state, pipeline->storage ? &pipeline->commit.change_set : NULL);
+        state_commit(pipeline->state, &pipeline->commit.change_set);
         return 0;
 }

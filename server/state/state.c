@@ -177,19 +177,18 @@ static struct state_header next_header(const struct state *state, const struct e
         return header;
 }
 
-int state_prepare(struct state *state, const struct effects *effects, struct now now,
-                  struct change_set *ret_change_set) {
+int state_stage(struct state *state, const struct effects *effects) {
+        return notification_queue_stage(&state->notifications, effects);
+}
+
+int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
+                          struct change_set *ret_change_set) {
+        struct engine_stats stats = engine_stats(state->engine);
         struct row_list *list = &state->rows;
         const struct pending_notification *staged;
-        struct engine_stats stats;
         size_t n_staged;
         int r;
 
-        r = notification_queue_stage(&state->notifications, effects);
-        if (r < 0 || !ret_change_set)
-                return r;
-
-        stats = engine_stats(state->engine);
         staged = notification_queue_staged(&state->notifications, &n_staged);
         r = gather_forgotten(state, effects);
         if (r == 0)
@@ -215,11 +214,12 @@ int state_prepare(struct state *state, const struct effects *effects, struct now
         return 0;
 }
 
-void state_commit(struct state *state, const struct change_set *change_set) {
+void state_commit_staged(struct state *state) {
         notification_queue_commit(&state->notifications);
-        if (!change_set)
-                return;
+}
 
+void state_commit(struct state *state, const struct change_set *change_set) {
+        state_commit_staged(state);
         state->header = change_set->header;
         state->acknowledged_stored = change_set->acknowledged;
         state->n_forgotten = 0;

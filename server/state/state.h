@@ -10,11 +10,12 @@
  *
  * The state that executes requests, with a storage:
  *
- *     engine_step()        repeatedly: a batch with its effects
- *     state_prepare()      stage the batch's notifications, and make its change set for storage_commit()
- *     state_commit()       if it is stored; else state_undo()
+ *     engine_step()            repeatedly: a batch with its effects
+ *     state_stage()            the batch's notifications
+ *     state_make_change_set()  for storage_commit()
+ *     state_commit()           if it is stored; else state_undo()
  *
- * Without a storage no change set is made: both get NULL.
+ * If there is no storage, or nothing to store: state_commit_staged() instead of the last two.
  *
  * Loading: state_new() with the stored header, then state_apply() for each change set of the storage.
  */
@@ -66,26 +67,31 @@ int state_apply(struct state *state, const struct change_set *change_set, struct
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
 
 /*
- * Stage one notification for each watched change of the effects, and make the change set of the effects
- * and of these notifications. ret_change_set NULL: nothing is stored, and none is made. Returns 0, or
- * -ENOMEM: then call state_undo().
+ * Stage one notification for each watched change of the effects. Returns 0, or -ENOMEM: then call
+ * state_undo().
+ */
+int state_stage(struct state *state, const struct effects *effects);
+
+/*
+ * Make the change set of the effects and of the staged notifications. Returns 0, or -ENOMEM: then call
+ * state_undo().
  *
  * The change set borrows from the effects and the state: change neither until state_commit() or
  * state_undo(), except by state_acknowledge() up to a sequence that was pending before.
  */
-int state_prepare(struct state *state, const struct effects *effects, struct now now,
-                  struct change_set *ret_change_set);
+int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
+                          struct change_set *ret_change_set);
 
-/*
- * The change set is stored. NULL: none was made, because there is no storage, or nothing to store.
- * The staged notifications become pending.
- */
+/* There is no storage, or nothing to store: the staged notifications become pending. */
+void state_commit_staged(struct state *state);
+
+/* The change set is stored. The staged notifications become pending. */
 void state_commit(struct state *state, const struct change_set *change_set);
 
 /*
  * The change set is not stored, or was not made: drop the staged notifications, then engine_undo().
  * The clock is not set back, and forgotten replies stay forgotten: the next change set has those
- * that state_prepare() has taken; the others are stored until their time.
+ * that state_make_change_set() has taken; the others are stored until their time.
  * Returns 0 or -ENOMEM: then the state is inconsistent, and the process must end.
  */
 int state_undo(struct state *state, const struct effects *effects);

@@ -91,8 +91,8 @@ static void teardown(void) {
 TestSuite(outbox, .init = setup, .fini = teardown);
 
 static void commit(void) {
-        cr_assert_eq(state_prepare(&state, &effects, (struct now){ 0 }, NULL), 0);
-        state_commit(&state, NULL);
+        cr_assert_eq(state_stage(&state, &effects), 0);
+        state_commit_staged(&state);
         effects_reset(&effects);
 }
 

@@ -75,7 +75,8 @@ static void unwatch(struct slice client, struct slice key, uint64_t connection) 
 }
 
 static void make(void) {
-        cr_assert_eq(state_prepare(state, &effects, now, &change_set), 0);
+        cr_assert_eq(state_stage(state, &effects), 0);
+        cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
 }
 
 static size_t n_rows(enum row_type type) {
