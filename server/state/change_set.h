@@ -17,7 +17,7 @@
  * A change set has at most one row of a key, and one of a registration. Keys that are not persistent are
  * absent. Times are in milliseconds by the timescale (state/timescale.h).
  *
- * All slices and arrays are borrowed. The maker says for how long; state_apply() and
+ * All slices and arrays are borrowed. The maker says for how long; state_put_row() and
  * storage_commit() use them only during the call.
  */
 

@@ -74,7 +74,7 @@ struct state *state_free(struct state *state) {
         return NULL;
 }
 
-/* 1. Applying */
+/* 1. Loading */
 
 static int put_stored_entry(struct state *state, const struct entry_row *entry) {
         struct entry_fields fields = { .key = entry->key,
@@ -98,7 +98,7 @@ static int put_stored_reply(struct state *state, const struct reply_row *reply, 
         return engine_put_reply(state->engine, reply->number, &reply->digest, reply->result, deadline_ns);
 }
 
-static int put_stored_row(struct state *state, const struct row *row, struct now now) {
+int state_put_row(struct state *state, const struct row *row, struct now now) {
         const struct registration_row *registration = &row->registration;
 
         ASSERT(!row->is_removed);
@@ -120,17 +120,6 @@ static int put_stored_row(struct state *state, const struct row *row, struct now
         }
         ASSERT(!"a type of a row");
         return 0;
-}
-
-int state_apply(struct state *state, const struct change_set *change_set, struct now now) {
-        int r = 0;
-
-        for (size_t i = 0; i < change_set->n_rows && r == 0; i++)
-                r = put_stored_row(state, &change_set->rows[i], now);
-        engine_set_clock(state->engine, change_set->header.clock);
-        state->header = change_set->header;
-        state->served = state->header.served;
-        return r;
 }
 
 /* 2. Committing */

@@ -17,7 +17,7 @@
  *
  * If there is no storage, or nothing to store: state_commit_staged() instead of the last two.
  *
- * Loading: state_new() with the stored header, then state_apply() for each change set of the storage.
+ * Loading: state_new() with the stored header, then state_put_row() for each row of the storage.
  */
 struct state {
         struct engine *engine; /* owned; the caller may execute steps */
@@ -50,12 +50,11 @@ int state_new(struct state **ret_state, const struct engine_config *config,
 struct state *state_free(struct state *state);
 
 /*
- * Put the rows of a change set of a storage into the state, and its header. None may be removed, and nothing
- * may be staged. now: to convert its times.
- * Returns 0, -ENOMEM, or -EBADMSG if the numbers of its replies or notifications do not ascend.
- * After an error the state has a part of the rows: free it.
+ * Put a stored row into the state, replacing a row of the same key. It may not be a removed one, and
+ * nothing may be staged. now: to convert its times. Returns 0, -ENOMEM, or -EBADMSG if the numbers of
+ * replies or notifications do not ascend. After an error free the state.
  */
-int state_apply(struct state *state, const struct change_set *change_set, struct now now);
+int state_put_row(struct state *state, const struct row *row, struct now now);
 
 /*
  * The broker with the plugin of this run is served from now on. last_number: of the records that the

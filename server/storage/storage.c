@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Log the progress of loading after this number of change sets. */
-#define PROGRESS_CHANGE_SETS 100000
+/* Log the progress of loading after this number of rows. */
+#define PROGRESS_ROWS 100000
 
 bool storage_is_low(const struct storage_usage *usage) {
         return usage->n_free_bytes < STORAGE_LOW_BYTES && usage->n_free_bytes < usage->n_disk_bytes / 10;
@@ -45,14 +45,15 @@ struct state_load {
         struct engine_config config;
         struct now now;
         struct state *state;
-        uint64_t n_change_sets;
+        uint64_t n_rows;
 };
 
 static void state_load_deinit(struct state_load *load) {
         state_free(load->state);
 }
 
-static int create_state(struct state_load *load, const struct state_header *header) {
+static int create_state(void *userdata, const struct state_header *header) {
+        struct state_load *load = userdata;
         int r;
 
         r = state_new(&load->state, &load->config, header, load->now);
@@ -63,16 +64,13 @@ static int create_state(struct state_load *load, const struct state_header *head
         return r;
 }
 
-static int apply_loaded(void *userdata, const struct change_set *change_set) {
+static int put_row(void *userdata, const struct row *row) {
         struct state_load *load = userdata;
 
-        if (!load->state) /* the first change set has only the header */
-                return create_state(load, &change_set->header);
-
-        load->n_change_sets++;
-        if (load->n_change_sets % PROGRESS_CHANGE_SETS == 0)
-                log_info("loading: rows=%" PRIu64, load->n_change_sets);
-        return state_apply(load->state, change_set, load->now);
+        load->n_rows++;
+        if (load->n_rows % PROGRESS_ROWS == 0)
+                log_info("loading: rows=%" PRIu64, load->n_rows);
+        return state_put_row(load->state, row, load->now);
 }
 
 /* Acknowledged notifications are removed in their order, so the last one is removed last. */
@@ -85,7 +83,7 @@ static bool has_last_notification(const struct state *state) {
 int storage_load_state(struct state **ret_state, struct storage *storage, const struct engine_config *config,
                        struct now now) {
         CLEANUP(state_load_deinit) struct state_load load = { .config = *config, .now = now };
-        struct storage_sink sink = { .apply = apply_loaded, .userdata = &load };
+        struct storage_sink sink = { .header = create_state, .row = put_row, .userdata = &load };
         struct state_header header;
         int r;
 

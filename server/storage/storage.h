@@ -14,12 +14,12 @@ struct storage;
 /* Receives what is stored. */
 struct storage_sink {
         /*
-         * Called with change sets that together have all that is stored. The first one has only the
-         * header; the header is the same in each. Replies and notifications ascend. The change set
-         * is borrowed for the call. Not called if the storage is empty. Returns 0, or -errno, which
-         * ends storage_load().
+         * Called once, before row(); not called if the storage is empty. The argument of each is
+         * borrowed for the call. Each returns 0, or -errno, which ends storage_load().
          */
-        int (*apply)(void *userdata, const struct change_set *change_set);
+        int (*header)(void *userdata, const struct state_header *header);
+        /* Called for each stored row. Replies and notifications ascend. */
+        int (*row)(void *userdata, const struct row *row);
         void *userdata;
 };
 

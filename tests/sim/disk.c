@@ -41,15 +41,6 @@ void disk_store_clock(struct disk *disk, struct now now) {
 
 /* 2. Loading */
 
-/* Apply the change, or the header alone. */
-static int apply(const struct disk *disk, const struct storage_sink *sink, const struct row *row) {
-        const struct change_set change_set = { .header = disk->state->header,
-                                               .rows = row,
-                                               .n_rows = row ? 1 : 0 };
-
-        return sink->apply(sink->userdata, &change_set);
-}
-
 static int load_entries(const struct disk *disk, const struct storage_sink *sink) {
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
@@ -59,7 +50,7 @@ static int load_entries(const struct disk *disk, const struct storage_sink *sink
                 struct row row = entry_row_of(entry, engine_deadline(disk->state->engine, entry),
                                               disk->state->timescale);
 
-                r = apply(disk, sink, &row);
+                r = sink->row(sink->userdata, &row);
         }
         return r;
 }
@@ -72,7 +63,7 @@ static int load_registrations(const struct disk *disk, const struct storage_sink
         while (r == 0 && (registration = registrations_each(&disk->state->engine->registrations, &cursor))) {
                 struct row row = registration_row_of(registration);
 
-                r = apply(disk, sink, &row);
+                r = sink->row(sink->userdata, &row);
         }
         return r;
 }
@@ -84,7 +75,7 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         for (; reply && r == 0; reply = reply->next) {
                 struct row row = reply_row_of(reply, disk->state->timescale);
 
-                r = apply(disk, sink, &row);
+                r = sink->row(sink->userdata, &row);
         }
         return r;
 }
@@ -97,7 +88,7 @@ static int load_executions(const struct disk *disk, const struct storage_sink *s
                 struct row row = { .type = ROW_EXECUTION, .execution = places[place] };
 
                 if (row.execution.number > 0)
-                        r = apply(disk, sink, &row);
+                        r = sink->row(sink->userdata, &row);
         }
         return r;
 }
@@ -111,7 +102,7 @@ static int load_notifications(const struct disk *disk, const struct storage_sink
                 struct row row = { .type = ROW_NOTIFICATION, .notification = *next };
 
                 sequence = next->sequence;
-                r = apply(disk, sink, &row);
+                r = sink->row(sink->userdata, &row);
         }
         return r;
 }
@@ -120,7 +111,7 @@ static int load(struct storage *storage, const struct storage_sink *sink) {
         const struct disk *disk = (struct disk *)storage;
         int r;
 
-        r = apply(disk, sink, NULL);
+        r = sink->header(sink->userdata, &disk->state->header);
         if (r == 0)
                 r = load_entries(disk, sink);
         if (r == 0)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdlib.h>
-
-#include "base/assert.h"
 #include "engine/internal.h"
 #include "state/state.h"
 
@@ -27,27 +24,25 @@ static inline void follow_removal(struct engine *engine, const struct row *row) 
         }
 }
 
-/* Apply a change set of the followed state to the copy. Returns as state_apply(). */
+/* Apply a change set of the followed state to the copy. Returns as state_put_row(). */
 static inline int follow_commit(struct state *copy, const struct change_set *change_set, struct now now) {
-        struct row *rows = calloc(change_set->n_rows + 1, sizeof(*rows));
-        struct change_set puts = { .header = change_set->header, .rows = rows };
         struct dedup *dedup = &copy->engine->dedup;
-        int r;
+        int r = 0;
 
-        ASSERT(rows);
         state_acknowledge(copy, change_set->acknowledged);
         copy->acknowledged_stored = copy->acknowledged;
         if (change_set->forgets_executions)
                 engine_forget_executions(copy->engine);
-        for (size_t i = 0; i < change_set->n_rows; i++)
+        for (size_t i = 0; i < change_set->n_rows && r == 0; i++)
                 if (change_set->rows[i].is_removed)
                         follow_removal(copy->engine, &change_set->rows[i]);
                 else
-                        rows[puts.n_rows++] = change_set->rows[i];
-        r = state_apply(copy, &puts, now);
+                        r = state_put_row(copy, &change_set->rows[i], now);
+        engine_set_clock(copy->engine, change_set->header.clock);
+        copy->header = change_set->header;
+        copy->served = copy->header.served;
         while (dedup->oldest && dedup->oldest->number <= change_set->forgotten_up_to)
                 dedup_forget(dedup, dedup->oldest);
         dedup->forgotten_number = change_set->forgotten_up_to;
-        free(rows);
         return r;
 }

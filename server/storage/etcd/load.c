@@ -30,11 +30,6 @@ struct etcd_load {
 
 /* 1. Rows */
 
-static int apply_change_set(const struct etcd_load *load, struct change_set change_set) {
-        change_set.header = load->storage->header.state;
-        return load->sink->apply(load->sink->userdata, &change_set);
-}
-
 /* Return whether the row is within the limits in the header. */
 static bool is_within_limits(const struct etcd_load *load, const struct row *row) {
         const struct etcd_header *header = &load->storage->header;
@@ -51,7 +46,8 @@ static bool is_removed(const struct etcd_load *load, const struct row *row) {
 }
 
 /*
- * Apply the rows of a value. Returns 0, -EBADMSG if the value is damaged, or the error of the sink.
+ * Pass the rows of a value to the sink. Returns 0, -EBADMSG if the value is damaged, or the error of the
+ * sink.
  */
 static int load_key(const struct etcd_load *load, enum row_type type, const Etcd__KeyValue *stored) {
         CLEANUP(buf_deinit) struct buf expected = { 0 };
@@ -71,7 +67,7 @@ static int load_key(const struct etcd_load *load, enum row_type type, const Etcd
                 if (type == ROW_EXECUTION)
                         storage->executions[executions_place(row.execution.number)] = row.execution;
                 if (!is_removed(load, &row))
-                        r = apply_change_set(load, (struct change_set){ .rows = &row, .n_rows = 1 });
+                        r = load->sink->row(load->sink->userdata, &row);
         } while (r == 0 && reader.rest.length > 0);
         if (r < 0)
                 return r;
@@ -199,7 +195,7 @@ int etcd_storage_load(struct storage *base, const struct storage_sink *sink) {
         int r;
 
         memset(storage->executions, 0, sizeof(storage->executions));
-        r = apply_change_set(&load, (struct change_set){ 0 });
+        r = sink->header(sink->userdata, &header->state);
         for (size_t i = 0; i < N_ROW_TYPES && r == 0; i++)
                 if (ranges[i].first <= ranges[i].last)
                         r = load_table(&load, (enum row_type)i, ranges[i]);

@@ -34,11 +34,6 @@ struct database_load {
         struct state_header header;
 };
 
-static int apply_change_set(const struct database_load *load, struct change_set change_set) {
-        change_set.header = load->header;
-        return load->sink->apply(load->sink->userdata, &change_set);
-}
-
 static int fail_load(const struct database_load *load, int code) {
         int r = database_errno(code);
 
@@ -70,8 +65,8 @@ static int check_structures(const struct database_load *load) {
                                LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
-/* Apply the row. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
-static int apply_row(const struct database_load *load, enum row_type type, sqlite3_stmt *statement) {
+/* Pass the row to the sink. Returns 0, -EBADMSG if it is damaged, or the error of the sink. */
+static int load_row(const struct database_load *load, enum row_type type, sqlite3_stmt *statement) {
         struct row_place place, expected;
         struct row row;
         struct slice content;
@@ -83,7 +78,7 @@ static int apply_row(const struct database_load *load, enum row_type type, sqlit
             !storage_may_have(&load->header, &row))
                 return -EBADMSG;
 
-        return apply_change_set(load, (struct change_set){ .rows = &row, .n_rows = 1 });
+        return load->sink->row(load->sink->userdata, &row);
 }
 
 /* Compile the statement that reads a table in the order of the numbers. Returns an SQLite code. */
@@ -95,7 +90,7 @@ static int prepare_to_read(sqlite3 *db, size_t table, sqlite3_stmt **ret_stateme
         return database_prepare(db, sql, ret_statement);
 }
 
-static int apply_table(const struct database_load *load, enum row_type type) {
+static int load_table(const struct database_load *load, enum row_type type) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         int code, r;
 
@@ -104,7 +99,7 @@ static int apply_table(const struct database_load *load, enum row_type type) {
                 return fail_load(load, code);
 
         while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-                r = apply_row(load, type, statement);
+                r = load_row(load, type, statement);
                 if (r == -EBADMSG)
                         return database_refuse(load->directory, "a row of the table %s is damaged: \"%lld\"",
                                                schema_tables[type],
@@ -170,8 +165,8 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
         if (r == 0)
                 r = check_structures(&load);
         if (r == 0)
-                r = apply_change_set(&load, (struct change_set){ 0 });
+                r = sink->header(sink->userdata, &load.header);
         for (enum row_type type = 0; type < N_ROW_TYPES && r == 0; type++)
-                r = apply_table(&load, type);
+                r = load_table(&load, type);
         return r;
 }

@@ -7,9 +7,8 @@
 #include "storage/storage.h"
 
 /*
- * Pass everything to the sink, and check for damage: load.c lists the checks. Each change set has
- * one row. Changes nothing. Returns as storage_load(). After an error the caller must discard what
- * the sink received.
+ * Pass everything to the sink, and check for damage: load.c lists the checks. Changes
+ * nothing. Returns as storage_load(). After an error the caller must discard what the sink received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink);
 

@@ -18,25 +18,26 @@
 #include "storage/sqlite/write.h"
 
 struct counting {
-        struct now now;
+        int64_t now_ms; /* by the stored timescale */
         struct storage_census census;
 };
 
-static int count_change_set(void *userdata, const struct change_set *change_set) {
+static int read_timescale(void *userdata, const struct state_header *header) {
+        struct now now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
+        struct counting *counting = userdata;
+
+        counting->now_ms = timescale_read(timescale_resume(header->reading_ms, header->shift_ms, now), now);
+        return 0;
+}
+
+static int count_row(void *userdata, const struct row *row) {
         struct counting *counting = userdata;
         struct storage_census *census = &counting->census;
-        const struct state_header *header = &change_set->header;
-        int64_t now_ms = timescale_read(
-                timescale_resume(header->reading_ms, header->shift_ms, counting->now), counting->now);
 
-        for (size_t i = 0; i < change_set->n_rows; i++) {
-                const struct row *row = &change_set->rows[i];
-
-                census->n_entries += row->type == ROW_ENTRY;
-                census->n_registrations += row->type == ROW_REGISTRATION;
-                census->n_notifications += row->type == ROW_NOTIFICATION;
-                census->n_replies += row->type == ROW_REPLY && row->reply.forget_at_ms > now_ms;
-        }
+        census->n_entries += row->type == ROW_ENTRY;
+        census->n_registrations += row->type == ROW_REGISTRATION;
+        census->n_notifications += row->type == ROW_NOTIFICATION;
+        census->n_replies += row->type == ROW_REPLY && row->reply.forget_at_ms > counting->now_ms;
         return 0;
 }
 
@@ -48,8 +49,10 @@ static int check_schema(sqlite3 *db, const struct directory *directory) {
 }
 
 static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
-        struct counting counting = { .now = { system_clock_wall_ms_rounded_up(), system_clock_mono_ns() } };
-        const struct storage_sink sink = { .apply = count_change_set, .userdata = &counting };
+        struct counting counting = { 0 };
+        const struct storage_sink sink = { .header = read_timescale,
+                                           .row = count_row,
+                                           .userdata = &counting };
         int r;
 
         r = check_schema(db, directory);

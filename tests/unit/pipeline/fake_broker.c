@@ -251,18 +251,14 @@ static struct state_header stored_header(const struct broker *broker) {
 }
 
 static void start_store(struct broker *broker, struct pipeline_config config) {
-        struct change_set stored = { .header = stored_header(broker) };
-        struct state_header empty = stored.header;
+        struct state_header header = stored_header(broker);
         struct state *state;
 
-        empty.notification_sequence = 0;
-        cr_assert_eq(state_new(&state, &broker->engine, &empty, broker->now), 0);
+        cr_assert_eq(state_new(&state, &broker->engine, &header, broker->now), 0);
         for (size_t i = 0; i < broker->n_stored; i++) {
                 const struct row row = { .type = ROW_NOTIFICATION, .notification = broker->stored[i] };
 
-                stored.rows = &row;
-                stored.n_rows = 1;
-                cr_assert_eq(state_apply(state, &stored, broker->now), 0);
+                cr_assert_eq(state_put_row(state, &row, broker->now), 0);
         }
         config.callbacks = (struct pipeline_callbacks){ .clock_ns = clock_ns,
                                                         .start_commit = start_commit,

@@ -20,17 +20,13 @@
 
 /* Loading */
 
-/* The first change set has the header alone, and all others have the same header. */
-static void take_header(struct disk *disk, const struct change_set *change_set) {
-        if (disk->n_loaded++ > 0) {
-                cr_assert_eq(change_set->header.n_commits, disk->header.n_commits);
-                cr_assert_str_eq(change_set->header.instance_id, disk->header.instance_id);
-                return;
-        }
+static int take_header(void *userdata, const struct state_header *header) {
+        struct disk *disk = userdata;
 
-        cr_assert_eq(change_set->n_rows, 0);
-        disk->header = change_set->header;
+        cr_assert_eq(disk->n_loaded++, 0, "the header comes once, before the rows");
+        disk->header = *header;
         disk->timescale = timescale_resume(disk->header.reading_ms, disk->header.shift_ms, disk->now);
+        return 0;
 }
 
 static void take_entry(struct disk *disk, const struct entry_row *row) {
@@ -60,7 +56,11 @@ static void take_notification(struct disk *disk, const struct pending_notificati
         content_put_notification(&disk->loaded, row);
 }
 
-static void take_change(struct disk *disk, const struct row *row) {
+static int take_row(void *userdata, const struct row *row) {
+        struct disk *disk = userdata;
+        size_t n_before = disk->loaded.n_lines;
+
+        cr_assert_gt(disk->n_loaded++, 0, "the header comes before the rows");
         cr_assert_not(row->is_removed);
         switch (row->type) {
         case ROW_ENTRY:
@@ -81,17 +81,7 @@ static void take_change(struct disk *disk, const struct row *row) {
         case N_ROW_TYPES:
                 cr_assert_fail();
         }
-}
-
-static int take(void *userdata, const struct change_set *change_set) {
-        struct disk *disk = userdata;
-        size_t n_before = disk->loaded.n_lines;
-
-        take_header(disk, change_set);
-        cr_assert_eq(change_set->forgotten_up_to + change_set->acknowledged, 0);
-        for (size_t i = 0; i < change_set->n_rows; i++)
-                take_change(disk, &change_set->rows[i]);
-        cr_assert_eq(disk->loaded.n_lines - n_before, change_set->n_rows, "a row is stored twice");
+        cr_assert_eq(disk->loaded.n_lines, n_before + 1, "a row is stored twice");
         return 0;
 }
 
@@ -105,7 +95,7 @@ static int note_connection(sqlite3 *db, const char **ret_error, const struct sql
 }
 
 int disk_load(struct disk *disk) {
-        struct storage_sink sink = { .apply = take, .userdata = disk };
+        struct storage_sink sink = { .header = take_header, .row = take_row, .userdata = disk };
         int r;
 
         cr_assert_null(disk->storage);

@@ -167,17 +167,24 @@ static void apply_to_content(struct content *content, const struct change_set *c
         }
 }
 
-static int apply_loaded(void *userdata, const struct change_set *change_set) {
+static int take_header(void *userdata, const struct state_header *header) {
         struct member *one = userdata;
 
-        one->header = change_set->header;
+        one->header = *header;
         one->n_loaded++;
-        apply_to_content(&one->loaded, change_set);
+        return 0;
+}
+
+static int take_row(void *userdata, const struct row *row) {
+        struct member *one = userdata;
+
+        one->n_loaded++;
+        apply_to_content(&one->loaded, &(struct change_set){ .rows = row, .n_rows = 1 });
         return 0;
 }
 
 static int load(struct member *one) {
-        struct storage_sink sink = { .apply = apply_loaded, .userdata = one };
+        struct storage_sink sink = { .header = take_header, .row = take_row, .userdata = one };
 
         content_reset(&one->loaded);
         one->n_loaded = 0;

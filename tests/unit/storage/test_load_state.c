@@ -31,23 +31,24 @@ static const struct now now = { .wall_ms = READING_MS + 1, .mono_ns = 5000 };
 
 CLEANUP_FUNCTION(cleanup_state, struct state *, state_free)
 
-/* A storage that passes these change sets to the sink, and then returns `result`. */
+/* A storage that passes this header and these rows to the sink, and then returns `result`. */
 struct script {
-        struct storage storage; /* must be the first member: the operations cast it */
-        const struct change_set *change_sets;
-        size_t n_change_sets;
-        size_t n_repeats; /* of the last change set */
+        struct storage storage;            /* must be the first member: the operations cast it */
+        const struct state_header *header; /* NULL: the storage is empty */
+        const struct row *rows;
+        size_t n_rows;
+        size_t n_repeats; /* of the last row */
         int result;
 };
 
 static int load(struct storage *storage, const struct storage_sink *sink) {
         const struct script *script = (const struct script *)storage;
-        int r = 0;
+        int r = script->header ? sink->header(sink->userdata, script->header) : 0;
 
-        for (size_t i = 0; i < script->n_change_sets && r == 0; i++)
-                r = sink->apply(sink->userdata, &script->change_sets[i]);
+        for (size_t i = 0; i < script->n_rows && r == 0; i++)
+                r = sink->row(sink->userdata, &script->rows[i]);
         for (size_t i = 0; i < script->n_repeats && r == 0; i++)
-                r = sink->apply(sink->userdata, &script->change_sets[script->n_change_sets - 1]);
+                r = sink->row(sink->userdata, &script->rows[script->n_rows - 1]);
         return r < 0 ? r : script->result;
 }
 
@@ -62,18 +63,29 @@ static int load_script(struct state **ret_state, struct script script, struct sl
         return storage_load_state(ret_state, &script.storage, &config, now);
 }
 
-#define LOAD(ret_state, change_sets)                                                                        \
-        load_script((ret_state), (struct script){ { 0 }, (change_sets), N_ROWS(change_sets), 0, 0 },        \
+static const struct state_header stored_header = {
+        .n_commits = 9,
+        .node_id = "node",
+        .digest_key = { { 77 } },
+        .table_key = { { 78 } },
+        .token_key = { { 79 }, { 80 } },
+        .instance_id = "0123456789abcdef0123456789abcdef",
+        .clock = { 1000, 3 },
+        .notification_sequence = 7,
+        .reading_ms = READING_MS,
+};
+
+/* Load the stored header and these rows. */
+#define LOAD(ret_state, stored_rows)                                                                        \
+        load_script((ret_state),                                                                            \
+                    (struct script){ .header = &stored_header,                                              \
+                                     .rows = (stored_rows),                                                 \
+                                     .n_rows = N_ROWS(stored_rows) },                                       \
                     (struct slice){ 0 })
 
-#define HEADER                                                                                              \
-        {                                                                                                   \
-                .n_commits = 9, .node_id = "node", .digest_key = { { 77 } }, .table_key = { { 78 } },       \
-                .token_key = { { 79 }, { 80 } }, .instance_id = "0123456789abcdef0123456789abcdef",         \
-                .clock = { 1000, 3 }, .notification_sequence = 7, .reading_ms = READING_MS,                 \
-        }
+#define N_REPLIES 2
 
-static const struct row entries[] = {
+static const struct row everything[] = {
         { .type = ROW_ENTRY,
           .entry = { .key = { (const uint8_t *)"k", 1 },
                      .value = { (const uint8_t *)"v", 1 },
@@ -86,15 +98,11 @@ static const struct row entries[] = {
                      .value = { (const uint8_t *)"w", 1 },
                      .version = { 901, 1 },
                      .expires_at_ms = EXPIRES_NEVER } },
-};
-
-static const struct row registration = { .type = ROW_REGISTRATION,
-                                         .registration = { .client = { (const uint8_t *)"c", 1 },
-                                                           .key = { (const uint8_t *)"k", 1 },
-                                                           .connection = 7,
-                                                           .user = { (const uint8_t *)"u", 1 } } };
-
-static const struct row replies[] = {
+        { .type = ROW_REGISTRATION,
+          .registration = { .client = { (const uint8_t *)"c", 1 },
+                            .key = { (const uint8_t *)"k", 1 },
+                            .connection = 7,
+                            .user = { (const uint8_t *)"u", 1 } } },
         { .type = ROW_REPLY,
           .reply = { .number = 4,
                      .digest = { { 4 } },
@@ -105,9 +113,6 @@ static const struct row replies[] = {
                      .digest = { { 6 } },
                      .result = { .outcome = 2 },
                      .forget_at_ms = READING_MS + 30 } },
-};
-
-static const struct row notifications[] = {
         { .type = ROW_NOTIFICATION,
           .notification = { .sequence = 6,
                             .version = { 950, 2 },
@@ -118,16 +123,8 @@ static const struct row notifications[] = {
           .notification = { .sequence = 7, .version = { 960, 2 }, .key = { (const uint8_t *)"k", 1 } } },
 };
 
-static const struct change_set everything[] = {
-        { .header = HEADER },
-        { .header = HEADER, .rows = entries, .n_rows = 1 },
-        { .header = HEADER, .rows = entries + 1, .n_rows = 1 },
-        { .header = HEADER, .rows = &registration, .n_rows = 1 },
-        { .header = HEADER, .rows = replies, .n_rows = 1 },
-        { .header = HEADER, .rows = replies + 1, .n_rows = 1 },
-        { .header = HEADER, .rows = notifications, .n_rows = 1 },
-        { .header = HEADER, .rows = notifications + 1, .n_rows = 1 },
-};
+static const struct row *const registration = &everything[2], *const replies = &everything[3],
+                               *const notifications = &everything[5];
 
 Test(load_state, restores_everything_stored) {
         CLEANUP(cleanup_state) struct state *state = NULL;
@@ -155,7 +152,7 @@ Test(load_state, restores_everything_stored) {
         cr_assert_not_null(engine_find_registration(engine, S("c"), S("k")));
         cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
         cr_expect(engine_registration_of_connection(engine, 7));
-        for (size_t i = 0; i < N_ROWS(replies); i++) {
+        for (size_t i = 0; i < N_REPLIES; i++) {
                 const struct reply_row *reply = &replies[i].reply;
                 const struct remembered_reply *remembered = dedup_find(&engine->dedup, &reply->digest);
 
@@ -166,20 +163,19 @@ Test(load_state, restores_everything_stored) {
 }
 
 Test(load_state, takes_the_header) {
-        static const struct state_header expected = HEADER;
         CLEANUP(cleanup_state) struct state *state = NULL;
 
         cr_assert_eq(LOAD(&state, everything), 0);
-        cr_expect_eq(state->header.n_commits, expected.n_commits);
-        cr_expect_str_eq(state->header.node_id, expected.node_id);
-        cr_expect_str_eq(state->header.instance_id, expected.instance_id);
-        cr_expect_eq(state->header.notification_sequence, expected.notification_sequence);
-        cr_expect_arr_eq(&engine_config(state->engine)->digest_key, &expected.digest_key,
-                         sizeof(expected.digest_key));
-        cr_expect_arr_eq(&engine_config(state->engine)->table_key, &expected.table_key,
-                         sizeof(expected.table_key));
-        cr_expect_arr_eq(&engine_config(state->engine)->token_key, &expected.token_key,
-                         sizeof(expected.token_key));
+        cr_expect_eq(state->header.n_commits, stored_header.n_commits);
+        cr_expect_str_eq(state->header.node_id, stored_header.node_id);
+        cr_expect_str_eq(state->header.instance_id, stored_header.instance_id);
+        cr_expect_eq(state->header.notification_sequence, stored_header.notification_sequence);
+        cr_expect_arr_eq(&engine_config(state->engine)->digest_key, &stored_header.digest_key,
+                         sizeof(stored_header.digest_key));
+        cr_expect_arr_eq(&engine_config(state->engine)->table_key, &stored_header.table_key,
+                         sizeof(stored_header.table_key));
+        cr_expect_arr_eq(&engine_config(state->engine)->token_key, &stored_header.token_key,
+                         sizeof(stored_header.token_key));
         cr_expect(slice_equal(engine_config(state->engine)->node_id, S("node")));
         cr_expect_not(state_needs_commit(state, now));
 }
@@ -201,13 +197,9 @@ Test(load_state, replies_count_until_their_time) {
                 { .type = ROW_REPLY,
                   .reply = { .number = 3, .digest = { { 3 } }, .forget_at_ms = INT64_MAX } },
         };
-        static const struct change_set change_sets[] = {
-                { .header = HEADER },
-                { .header = HEADER, .rows = timed, .n_rows = N_ROWS(timed) },
-        };
         CLEANUP(cleanup_state) struct state *state = NULL;
 
-        cr_assert_eq(LOAD(&state, change_sets), 0);
+        cr_assert_eq(LOAD(&state, timed), 0);
         cr_expect_not(is_remembered(state, &timed[0], 0));
         cr_expect(is_remembered(state, &timed[1], NS_PER_MS - 1));
         cr_expect_not(is_remembered(state, &timed[1], NS_PER_S));
@@ -236,20 +228,20 @@ Test(load_state, keeps_pending_notifications_in_order) {
 }
 
 Test(load_state, sequences_continue_when_no_notification_is_pending) {
-        static const struct change_set change_sets[] = { { .header = HEADER } };
         CLEANUP(cleanup_state) struct state *state = NULL;
 
-        cr_assert_eq(LOAD(&state, change_sets), 0);
+        cr_assert_eq(load_script(&state, (struct script){ .header = &stored_header }, (struct slice){ 0 }),
+                     0);
         cr_expect_null(notification_queue_after(&state->notifications, 0));
         cr_expect_eq(state->notifications.last_sequence, 7);
 }
 
 Test(load_state, keys_that_the_restart_has_lost_are_notified) {
-        static struct change_set change_sets[] = { { .header = HEADER } };
+        struct state_header header = stored_header;
         CLEANUP(cleanup_state) struct state *state = NULL;
 
-        change_sets[0].header.keys_may_be_lost = true;
-        cr_assert_eq(LOAD(&state, change_sets), 0);
+        header.keys_may_be_lost = true;
+        cr_assert_eq(load_script(&state, (struct script){ .header = &header }, (struct slice){ 0 }), 0);
         cr_expect(engine_may_lose_keys(state->engine));
 }
 
@@ -297,9 +289,8 @@ Test(load_state, node_id_is_fixed_by_the_first_commit) {
         for (size_t i = 0; i < N_ROWS(node_ids); i++) {
                 CLEANUP(cleanup_state) struct state *state = NULL;
                 CLEANUP(cleanup_free) char *text = NULL;
-                struct change_set change_set = { .header = { .n_commits = node_ids[i].n_commits,
-                                                             .instance_id = "i" } };
-                struct script script = { .change_sets = &change_set, .n_change_sets = 1 };
+                struct state_header header = { .n_commits = node_ids[i].n_commits, .instance_id = "i" };
+                struct script script = { .header = node_ids[i].stored ? &header : NULL };
                 struct slice configured = { 0 };
                 struct capture capture;
                 int r;
@@ -307,10 +298,7 @@ Test(load_state, node_id_is_fixed_by_the_first_commit) {
                 if (node_ids[i].configured)
                         configured = slice_from_string(node_ids[i].configured);
                 if (node_ids[i].stored)
-                        snprintf(change_set.header.node_id, sizeof(change_set.header.node_id), "%s",
-                                 node_ids[i].stored);
-                else
-                        script.n_change_sets = 0;
+                        snprintf(header.node_id, sizeof(header.node_id), "%s", node_ids[i].stored);
 
                 capture_start(&capture, STDERR_FILENO);
                 r = load_script(&state, script, configured);
@@ -335,7 +323,10 @@ Test(load_state, fails_if_loading_fails) {
                         struct state *state = NULL;
 
                         cr_expect_eq(load_script(&state,
-                                                 (struct script){ { 0 }, everything, n, 0, errors[i] },
+                                                 (struct script){ .header = &stored_header,
+                                                                  .rows = everything,
+                                                                  .n_rows = n,
+                                                                  .result = errors[i] },
                                                  (struct slice){ 0 }),
                                      errors[i], "%zu", n);
                         cr_expect_null(state);
@@ -360,28 +351,23 @@ static const struct {
 Test(load_state, another_order_is_refused) {
         for (size_t i = 0; i < N_ROWS(orders); i++) {
                 CLEANUP(cleanup_state) struct state *state = NULL;
-                struct change_set change_sets[3] = { { .header = HEADER },
-                                                     { .header = HEADER },
-                                                     { .header = HEADER } };
-                struct row reply[2] = { replies[1], replies[1] };
-                struct row notification[2] = { notifications[0], notifications[0] };
+                bool has_replies = orders[i].numbers[0] > 0;
+                struct row rows[2];
 
                 for (size_t j = 0; j < 2; j++) {
-                        reply[j].reply.number = orders[i].numbers[j];
-                        reply[j].reply.digest.bytes[0] = (uint8_t)j;
-                        notification[j].notification.sequence = orders[i].sequences[j];
-                        change_sets[1 + j].rows = orders[i].numbers[j] > 0 ? &reply[j] : &notification[j];
-                        change_sets[1 + j].n_rows = 1;
+                        rows[j] = has_replies ? replies[1] : notifications[0];
+                        if (has_replies) {
+                                rows[j].reply.number = orders[i].numbers[j];
+                                rows[j].reply.digest.bytes[0] = (uint8_t)j;
+                        } else {
+                                rows[j].notification.sequence = orders[i].sequences[j];
+                        }
                 }
-                cr_expect_eq(LOAD(&state, change_sets), orders[i].expected, ROW(orders, i));
+                cr_expect_eq(LOAD(&state, rows), orders[i].expected, ROW(orders, i));
         }
 }
 
 Test(load_state, logs_progress) {
-        static const struct change_set change_sets[] = {
-                { .header = HEADER },
-                { .header = HEADER, .rows = &registration, .n_rows = 1 },
-        };
         CLEANUP(cleanup_state) struct state *state = NULL;
         CLEANUP(cleanup_free) char *text = NULL;
         struct capture capture;
@@ -391,7 +377,8 @@ Test(load_state, logs_progress) {
         capture_start(&capture, STDERR_FILENO);
         r = load_script(
                 &state,
-                (struct script){ .change_sets = change_sets, .n_change_sets = 2, .n_repeats = 249999 },
+                (struct script){
+                        .header = &stored_header, .rows = registration, .n_rows = 1, .n_repeats = 249999 },
                 (struct slice){ 0 });
         text = capture_end(&capture);
         cr_expect_eq(r, 0);

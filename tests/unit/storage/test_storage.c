@@ -401,17 +401,20 @@ Test(storage, loading_changes_nothing) {
 
 static const int64_t times_ms[] = { INT64_MIN, -1, 0, 1, INT64_MAX - 1, EXPIRES_NEVER };
 
-static int expect_times(void *userdata, const struct change_set *change_set) {
+static int ignore_header(void *userdata, const struct state_header *header) {
+        (void)userdata;
+        (void)header;
+        return 0;
+}
+
+static int expect_times(void *userdata, const struct row *row) {
         size_t *n_found = userdata;
 
-        for (size_t i = 0; i < change_set->n_rows; i++, ++*n_found) {
-                const struct row *row = &change_set->rows[i];
-
-                if (row->type == ROW_ENTRY)
-                        cr_expect_eq(row->entry.expires_at_ms, times_ms[row->entry.key.data[0] - '0']);
-                else
-                        cr_expect_eq(row->reply.forget_at_ms, times_ms[row->reply.number - 1]);
-        }
+        ++*n_found;
+        if (row->type == ROW_ENTRY)
+                cr_expect_eq(row->entry.expires_at_ms, times_ms[row->entry.key.data[0] - '0']);
+        else
+                cr_expect_eq(row->reply.forget_at_ms, times_ms[row->reply.number - 1]);
         return 0;
 }
 
@@ -420,7 +423,7 @@ Test(storage, stores_times_unchanged) {
         struct row rows[2 * N_ROWS(times_ms)];
         struct change_set change_set = { .header = disk.header, .rows = rows, .n_rows = N_ROWS(rows) };
         size_t n_found = 0;
-        struct storage_sink sink = { .apply = expect_times, .userdata = &n_found };
+        struct storage_sink sink = { .header = ignore_header, .row = expect_times, .userdata = &n_found };
 
         for (size_t i = 0; i < N_ROWS(times_ms); i++) {
                 rows[2 * i] = (struct row){ .type = ROW_ENTRY,
@@ -441,11 +444,18 @@ struct failing_sink {
         unsigned n_calls, fails_at;
 };
 
-static int fail_at(void *userdata, const struct change_set *change_set) {
-        struct failing_sink *failing = userdata;
-
-        (void)change_set;
+static int count_call(struct failing_sink *failing) {
         return failing->n_calls++ == failing->fails_at ? -E2BIG : 0;
+}
+
+static int fail_at_header(void *userdata, const struct state_header *header) {
+        (void)header;
+        return count_call(userdata);
+}
+
+static int fail_at_row(void *userdata, const struct row *row) {
+        (void)row;
+        return count_call(userdata);
 }
 
 Test(storage, error_of_the_sink_ends_loading) {
@@ -457,7 +467,9 @@ Test(storage, error_of_the_sink_ends_loading) {
 
         for (unsigned i = 0; i <= 5; i++) {
                 struct failing_sink failing = { .fails_at = i };
-                struct storage_sink sink = { .apply = fail_at, .userdata = &failing };
+                struct storage_sink sink = { .header = fail_at_header,
+                                             .row = fail_at_row,
+                                             .userdata = &failing };
 
                 disk_close(&disk);
                 cr_assert_geq(storage_sqlite_open(&disk.storage, disk.directory), 0);
