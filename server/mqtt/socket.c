@@ -201,7 +201,7 @@ static bool wants_read(const struct mqtt_client *client, bool wants_write) {
  * Leave the poll handle as it is if the events are the same: to start it again costs two system
  * calls.
  */
-static void watch_for(struct mqtt_client *client, int events) {
+static void set_poll_events(struct mqtt_client *client, int events) {
         if (events == client->poll_events)
                 return;
 
@@ -225,7 +225,7 @@ void client_update_poll(struct mqtt_client *client) {
                 events |= UV_WRITABLE;
         if (wants_read(client, wants_write))
                 events |= UV_READABLE;
-        watch_for(client, events);
+        set_poll_events(client, events);
 }
 
 /*

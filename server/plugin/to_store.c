@@ -180,7 +180,7 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
         to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
 }
 
-void to_store_disconnect(struct plugin *plugin, struct connection *connection) {
+void to_store_report_end(struct plugin *plugin, struct connection *connection) {
         connections_remove(&plugin->connections, connection);
         if (!connection_is_reported(connection)) {
                 connection_free(plugin, connection);

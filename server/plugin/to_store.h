@@ -57,7 +57,7 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
  * The connection has ended: remove it from the open ones, queue its end behind its requests, and send
  * it. If the store needs no report, free the connection.
  */
-void to_store_disconnect(struct plugin *plugin, struct connection *connection);
+void to_store_report_end(struct plugin *plugin, struct connection *connection);
 
 /* The store has reported the end of the records up to this number; their execution took work_ns. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns);
