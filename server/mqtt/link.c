@@ -362,16 +362,17 @@ static void disconnect_if_due(struct link *link) {
 
 static void link_on_packets_written(void *userdata, bool has_read) {
         struct link *link = userdata;
+        const struct mqtt_message_callbacks *messages = &link->config.messages;
         bool had_room = link_has_room(link);
         bool gains_room;
 
         if (!mqtt_client_wants_write(link->client))
                 link->n_unwritten_bytes = 0;
         gains_room = !had_room && link_has_room(link);
-        if (gains_room)
-                link->config.callbacks.room(link->config.callbacks.userdata);
+        if (gains_room && messages->packets_read)
+                messages->packets_read(messages->userdata);
         if (has_read || gains_room)
-                link->config.callbacks.packets_written(link->config.callbacks.userdata);
+                link->config.callbacks.wakeup_ended(link->config.callbacks.userdata);
         disconnect_if_due(link);
 }
 

@@ -54,16 +54,11 @@ struct link_callbacks {
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
         /*
-         * Messages at QoS 0 have been written, so link_has_room() is true again. packets_written()
-         * follows.
+         * A wake-up in which messages.packets_read() was called has ended: the link has written as
+         * much as the socket accepts. Do work here, rather than in `message`, if it must not delay
+         * the writing.
          */
-        void (*room)(void *userdata);
-
-        /*
-         * The link has read packets, and has then written as much as the socket accepts; or room()
-         * was called. Do work here, rather than in `message`, if it must not delay the writing.
-         */
-        void (*packets_written)(void *userdata);
+        void (*wakeup_ended)(void *userdata);
         void *userdata;
 };
 
@@ -85,6 +80,11 @@ struct link_config {
         size_t n_subscriptions;
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct link_callbacks callbacks;
+
+        /*
+         * packets_read() is also called when messages at QoS 0 have been written, so that
+         * link_has_room() is true again.
+         */
         struct mqtt_message_callbacks messages;
 };
 
