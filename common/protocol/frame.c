@@ -54,6 +54,12 @@ static uint64_t read_positive(struct wire_reader *reader) {
         return number;
 }
 
+/* Of kind and flags. */
+#define KIND_SIZE           2
+#define BLOB_SIZE(blob)     (4 + (blob).length)
+#define TEXT_SIZE(text)     (2 + (text).length)
+#define OPTIONAL_SIZE(text) (1 + ((text).data ? TEXT_SIZE(text) : 0))
+
 /* 2. A frame to the store */
 
 #define REQUEST_QOS 3
@@ -95,6 +101,17 @@ void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_r
         append_optional(buf, request->correlation_data);
         wire_append_blob(buf, request->properties);
         wire_append_blob(buf, request->payload);
+}
+
+size_t frame_to_store_record_size(const struct frame_to_store_record *record) {
+        const struct frame_request *request = &record->request;
+        size_t size = KIND_SIZE + 8 + TEXT_SIZE(record->client_id);
+
+        if (record->kind != FRAME_REQUEST)
+                return size;
+        return size + OPTIONAL_SIZE(request->username) + OPTIONAL_SIZE(request->response_topic) +
+               OPTIONAL_SIZE(request->correlation_data) + BLOB_SIZE(request->properties) +
+               BLOB_SIZE(request->payload);
 }
 
 static struct slice read_optional(struct wire_reader *reader) {
@@ -210,10 +227,6 @@ void frame_to_plugin_append_record(struct buf *buf, const struct frame_to_plugin
                 return;
         }
 }
-
-/* Of kind and flags. */
-#define KIND_SIZE       2
-#define BLOB_SIZE(blob) (4 + (blob).length)
 
 size_t frame_to_plugin_record_size(const struct frame_to_plugin_record *record) {
         const struct frame_notification *notification = &record->notification;

@@ -98,6 +98,9 @@ struct frame_to_store {
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header);
 void frame_to_store_append_record(struct buf *buf, const struct frame_to_store_record *record);
 
+/* The number of bytes that frame_to_store_append_record() appends. */
+size_t frame_to_store_record_size(const struct frame_to_store_record *record);
+
 /*
  * Parse the header of a frame. Returns 0, or -EBADMSG if it is malformed, `frame_number` or
  * `first_record_number` is 0, or the numbers of the records could exceed UINT64_MAX.

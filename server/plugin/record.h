@@ -27,12 +27,11 @@ struct record {
         bool is_request;
         bool is_refused;              /* a request that exceeds its client's share */
         size_t n_bytes;               /* of a request: what it takes in the queue */
-        struct slice encoded;         /* of a request: the record in a frame, directly behind this struct */
-        struct frame_request request; /* the same decoded; borrows from it */
+        struct frame_request request; /* its bytes are directly behind this struct */
 };
 
-/*
- * Allocate a request of the connection; free() it. encoded is copied, and must be a record of a
- * request. Returns NULL if out of memory.
- */
-struct record *record_new(struct connection *connection, struct slice encoded);
+/* Copy a request of the connection; free() it. Returns NULL if out of memory. */
+struct record *record_new(struct connection *connection, const struct frame_request *request);
+
+/* The memory of a record with this request. */
+size_t record_size(const struct frame_request *request);

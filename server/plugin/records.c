@@ -35,8 +35,9 @@ static void request_drop(struct plugin *plugin, struct record *request) {
         connection_free(plugin, connection);
 }
 
-size_t record_bytes(const struct connection *connection, size_t n_bytes) {
-        n_bytes += sizeof(struct record);
+size_t records_request_bytes(const struct connection *connection, const struct frame_request *request) {
+        size_t n_bytes = record_size(request);
+
         return connection->n_kept == 0 ? n_bytes + connection_size(strlen(connection->client_id)) : n_bytes;
 }
 

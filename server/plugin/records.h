@@ -14,6 +14,7 @@
  */
 
 struct connection;
+struct frame_request;
 struct plugin;
 struct record;
 
@@ -29,11 +30,11 @@ struct records {
 void records_deinit(struct plugin *plugin);
 
 /*
- * What a request of n_bytes (of client id, properties and payload) takes in the queue of this
- * connection. The first request that the plugin keeps for a connection also counts for the
- * connection and its queue, which contain the client id, too: it can have 64 KiB.
+ * What a request takes in the queue of this connection. The first request that the plugin keeps for a
+ * connection also counts for the connection and its queue, which contain the client id: it can have
+ * 64 KiB.
  */
-size_t record_bytes(const struct connection *connection, size_t n_bytes);
+size_t records_request_bytes(const struct connection *connection, const struct frame_request *request);
 
 /* Whether a request that takes this many bytes does not exceed its client's share. */
 bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes);

@@ -156,32 +156,25 @@ static int read_request_properties(struct request_properties *properties, const 
 static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
                                    const struct request_properties *properties,
                                    struct connection *connection) {
-        CLEANUP(buf_deinit) struct buf encoded = { 0 };
-        size_t n_content_bytes =
-                message->qos == 1 ? properties->user_properties.length + message->payloadlen : 0;
-        struct frame_to_store_record record = {
-                .kind = FRAME_REQUEST,
-                .connection = connection->number,
-                .client_id = slice_from_string(connection->client_id),
-                .request = { .qos = message->qos,
-                             .username = slice_from_string(mosquitto_client_username(message->client)),
-                             .response_topic = properties->response,
-                             .correlation_data = properties->correlation },
+        struct frame_request request = {
+                .qos = message->qos,
+                .username = slice_from_string(mosquitto_client_username(message->client)),
+                .response_topic = properties->response,
+                .correlation_data = properties->correlation,
         };
         struct record *copy;
         size_t n_bytes;
         bool has_room;
 
-        frame_to_store_append_record(&encoded, &record);
-        n_bytes = record_bytes(connection, encoded.length + n_content_bytes);
-        has_room = records_have_room(plugin, connection, n_bytes);
-        if (has_room && n_content_bytes > 0) {
-                record.request.properties = buf_slice(&properties->user_properties);
-                record.request.payload = (struct slice){ message->payload, message->payloadlen };
-                buf_reset(&encoded);
-                frame_to_store_append_record(&encoded, &record);
+        if (message->qos == 1) {
+                request.properties = buf_slice(&properties->user_properties);
+                request.payload = (struct slice){ message->payload, message->payloadlen };
         }
-        copy = buf_failed(&encoded) ? NULL : record_new(connection, buf_slice(&encoded));
+        n_bytes = records_request_bytes(connection, &request);
+        has_room = records_have_room(plugin, connection, n_bytes);
+        if (!has_room)
+                request.properties = request.payload = (struct slice){ 0 };
+        copy = record_new(connection, &request);
         if (copy) {
                 copy->is_refused = !has_room;
                 copy->n_bytes = n_bytes;

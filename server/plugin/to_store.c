@@ -64,17 +64,19 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 
 /* 2. Frames */
 
-static void append_record(struct buf *buf, const struct record *record) {
+static struct frame_to_store_record record_in_frame(const struct record *record) {
         const struct connection *connection = record->connection;
-        struct frame_to_store_record end = { .kind = FRAME_DISCONNECTED,
-                                             .connection = connection->number,
-                                             .client_id = slice_from_string(connection->client_id),
-                                             .is_slow_watcher = connection->is_slow_watcher };
+        struct frame_to_store_record in_frame = { .kind = FRAME_DISCONNECTED,
+                                                  .connection = connection->number,
+                                                  .client_id = slice_from_string(connection->client_id) };
 
-        if (record->is_request)
-                buf_append_slice(buf, record->encoded);
-        else
-                frame_to_store_append_record(buf, &end);
+        if (record->is_request) {
+                in_frame.kind = FRAME_REQUEST;
+                in_frame.request = record->request;
+        } else {
+                in_frame.is_slow_watcher = connection->is_slow_watcher;
+        }
+        return in_frame;
 }
 
 /*
@@ -84,17 +86,21 @@ static void append_record(struct buf *buf, const struct record *record) {
 static struct record *append_records(struct plugin *plugin, struct buf *buf) {
         struct to_store *to_store = &plugin->to_store;
         struct record *record = to_store->unsent, *last = NULL;
+        struct frame_to_store_record in_frame;
 
         for (size_t n = 0; n < to_store->n_records_max; n++) {
                 if (!record)
                         record = records_next(&plugin->records);
-                if (!record || (last && buf->length + record->encoded.length > COMPANION_FRAME_BYTES_MAX))
+                if (!record)
+                        break;
+                in_frame = record_in_frame(record);
+                if (last && buf->length + frame_to_store_record_size(&in_frame) > COMPANION_FRAME_BYTES_MAX)
                         break;
                 if (record->number == 0)
                         records_number(&plugin->records);
                 if (!to_store->unsent)
                         to_store->unsent = record;
-                append_record(buf, record);
+                frame_to_store_append_record(buf, &in_frame);
                 last = record;
                 record = record->next;
         }

@@ -27,6 +27,7 @@ static void check_to_store(struct slice input) {
         CLEANUP(buf_deinit) struct buf again = { 0 };
         struct frame_to_store_record record;
         struct frame_to_store frame;
+        size_t length;
         int r = frame_to_store_read(input, &frame);
 
         if (r < 0) {
@@ -38,7 +39,9 @@ static void check_to_store(struct slice input) {
         while (frame_to_store_next(&frame.records, &record)) {
                 if (record.kind == FRAME_REQUEST)
                         check_properties(record.request.properties);
+                length = again.length;
                 frame_to_store_append_record(&again, &record);
+                ASSERT(again.length - length == frame_to_store_record_size(&record));
         }
         buf_append_slice(&again, frame.records); /* malformed, or empty */
         ASSERT(slice_equal(buf_slice(&again), input));

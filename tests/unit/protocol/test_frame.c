@@ -109,6 +109,7 @@ Test(frame, to_the_store_is_written_as_specified) {
                 buf_reset(&buf);
                 frame_to_store_append_record(&buf, &to_store[i].record);
                 cr_expect(slice_equal(buf_slice(&buf), to_store[i].bytes), ROW(to_store, i));
+                cr_expect_eq(frame_to_store_record_size(&to_store[i].record), buf.length, ROW(to_store, i));
         }
         buf_deinit(&buf);
 }
