@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "base/time_units.h"
 
 /* The broker keeps the session and queues messages for this long after a disconnect. */
 #define SESSION_EXPIRY_S 3600
@@ -28,7 +29,7 @@ enum link_state {
         LINK_WAITING,     /* the timer starts the next attempt */
         LINK_CONNECTING,  /* until CONNACK */
         LINK_DISCARDING,  /* from CONNACK to the end of the wake-up, which ends the session */
-        LINK_SUBSCRIBING, /* until all SUBACKs */
+        LINK_SUBSCRIBING, /* until all SUBACKs; the timer limits it */
         LINK_UP,
         LINK_CLOSING, /* until all messages are sent */
         LINK_ENDING,  /* until the broker has closed the connection */
@@ -43,7 +44,7 @@ struct link {
         size_t n_subscribed; /* SUBACKs received */
         bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        uv_timer_t timer;        /* the next attempt, or the timeout of closing */
+        uv_timer_t timer;        /* the next attempt, or the timeout of SUBACKs or of closing */
         uint64_t backoff_ms;     /* the next pause */
         uint64_t asked_pause_ms; /* link_pause(): the next pause instead of the backoff; 0: none */
         unsigned int n_faults;   /* number of faults in succession: count_fault() */
@@ -245,6 +246,16 @@ static void refuse(struct link *link, const struct refusal *refusal) {
 
 /* 4. Callbacks of the client. */
 
+/* libmosquitto closes a connection without CONNACK after the keepalive, but has no timeout of SUBACK. */
+static void retry_to_subscribe(struct link *link) {
+        link->config.callbacks.down(link->config.callbacks.userdata, "no SUBACK in time");
+        wait_and_retry(link);
+}
+
+static void suback_timed_out(uv_timer_t *timer) {
+        end_connection(timer->data, false, retry_to_subscribe);
+}
+
 static void link_on_connected(void *userdata, int reason, bool session_present,
                               const mosquitto_property *properties) {
         struct link *link = userdata;
@@ -278,6 +289,7 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
 
         link->session_present = session_present;
         link->state = LINK_SUBSCRIBING;
+        uv_timer_start(&link->timer, suback_timed_out, link->config.keepalive_s * (uint64_t)MS_PER_S, 0);
         for (size_t i = 0; i < link->config.n_subscriptions; i++) {
                 const struct link_subscription *subscription = &link->config.subscriptions[i];
 
@@ -307,6 +319,7 @@ static void link_on_subscribed(void *userdata, int n_granted, const int *granted
                 return;
 
         link->state = LINK_UP;
+        uv_timer_stop(&link->timer);
         link->up_since_ms = uv_now(link->loop);
         mqtt_client_set_is_up(link->client);
         link->config.callbacks.up(link->config.callbacks.userdata, link->session_present);

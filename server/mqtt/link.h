@@ -74,7 +74,7 @@ struct link_subscription {
 struct link_config {
         struct mqtt_brokers brokers;
         const char *client_id;
-        uint16_t keepalive_s; /* at least 5 */
+        uint16_t keepalive_s; /* at least 5; also the timeout of CONNACK, and then that of the SUBACKs */
         struct credentials credentials;
         struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* sent in this order */
         size_t n_subscriptions;

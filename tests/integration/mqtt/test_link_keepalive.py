@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from support.fake_broker import FakeBroker
+from support.fake_broker import CONNACK_ACCEPTED, FakeBroker
 from support.wire_client import WireClient, was_set
 
 KEEPALIVE = "--keepalive", "5s"
@@ -68,6 +68,19 @@ def test_a_broker_that_does_not_respond_is_skipped(make_site, stuck):
     with stuck() as port:
         store = site.launch_store("--host", f"127.0.0.1:{port},127.0.0.1:{site.broker.port}", *KEEPALIVE)
         store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
+
+
+def test_a_broker_that_does_not_acknowledge_subscriptions_is_skipped(make_site, fake_broker):
+    site = make_site()
+    store = site.launch_store("--host", f"127.0.0.1:{fake_broker.port},127.0.0.1:{site.broker.port}", *KEEPALIVE)
+
+    fake_broker.accept()
+    fake_broker.send(CONNACK_ACCEPTED)
+    fake_broker.wait_until_closed()
+    fake_broker.close_connection()
+
+    store.wait_for_log("no SUBACK in time")
+    store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
 
 
 def test_an_idle_connection_is_kept(make_site):
