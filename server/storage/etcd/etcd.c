@@ -203,7 +203,7 @@ static int probe_header(struct etcd_storage *storage, struct storage_etcd_readin
 /*
  * Send the transaction until its outcome is known. Returns TRANSACTION_DONE, TRANSACTION_REFUSED,
  * -ENOSPC or -EIO. A transaction that is refused after an open attempt says nothing about that
- * attempt, so it is sent again.
+ * attempt, so it is sent again. Logs the first failed attempt, and the end.
  */
 static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revision,
                                struct storage_etcd_reading *ret_present) {
@@ -214,7 +214,8 @@ static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revis
                 r = try_transaction(storage, &storage->transaction, ret_revision, ret_present);
                 if (r >= 0)
                         break;
-                etcd_storage_log_failure(storage, "cannot commit");
+                if (!atomic_load(&storage->is_waiting))
+                        etcd_storage_log_failure(storage, "cannot commit");
                 if (r == -ENOSPC && !is_open) {
                         r = probe_header(storage, ret_present);
                         if (r >= 0) {
@@ -230,7 +231,9 @@ static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revis
                 atomic_store(&storage->is_waiting, true);
                 etcd_storage_pause(storage);
         }
-        atomic_store(&storage->is_waiting, false);
+        if (atomic_exchange(&storage->is_waiting, false))
+                log_limited(&storage->log_limit, LOG_INFO, "the outcome of the commit at etcd %s is known",
+                            LOG_STRING(etcd_client_endpoint(storage->client)));
         return r;
 }
 

@@ -676,6 +676,23 @@ Test(etcd_storage, commit_waits_until_etcd_is_back) {
         check(&member);
 }
 
+Test(etcd_storage, failed_attempts_of_a_commit_are_logged_once) {
+        struct capture capture;
+        char *text;
+
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        for (int i = 0; i < 3; i++)
+                inject((struct injected){ -ETIMEDOUT, .is_sent = false });
+        capture_start(&capture, STDERR_FILENO);
+        COMMIT(&member);
+        text = capture_end(&capture);
+        cr_expect_eq(capture_count(text, "cannot commit at etcd"), 1);
+        cr_expect_eq(capture_count(text, "the outcome of the commit at etcd"), 1);
+        free(text);
+        check(&member);
+}
+
 Test(etcd_storage, observing_without_etcd_fails) {
         open_member(&member, "a");
         etcd_process_kill(&process);
