@@ -131,9 +131,10 @@ static struct frame_request read_request(struct wire_reader *reader, uint8_t fla
         return request;
 }
 
-bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record) {
-        struct wire_reader reader = { .rest = *records };
-        struct frame_to_store_record record = { .kind = (uint8_t)wire_read_number(&reader, 1) };
+bool frame_to_store_next(struct frame_to_store *frame, struct frame_to_store_record *ret_record) {
+        struct wire_reader reader = { .rest = frame->records };
+        struct frame_to_store_record record = { .kind = (uint8_t)wire_read_number(&reader, 1),
+                                                .number = frame->first_record_number };
         uint8_t flags;
 
         if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
@@ -149,7 +150,8 @@ bool frame_to_store_next(struct slice *records, struct frame_to_store_record *re
         if (reader.has_failed)
                 return false;
 
-        *records = reader.rest;
+        frame->records = reader.rest;
+        frame->first_record_number++;
         *ret_record = record;
         return true;
 }

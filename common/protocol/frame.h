@@ -64,6 +64,7 @@ struct frame_request {
 
 struct frame_to_store_record {
         enum frame_to_store_kind kind;
+        uint64_t number;     /* set when it is read: a frame contains the number of its first record only */
         uint64_t connection; /* above 0 */
         struct slice client_id;
         union {
@@ -108,10 +109,10 @@ size_t frame_to_store_record_size(const struct frame_to_store_record *record);
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
 
 /*
- * Remove the first record from the bytes and return true. false: there is none left; or the next one
- * is malformed, and stays in the bytes.
+ * Remove the first record from the frame, whose first_record_number grows by 1, and return true. false:
+ * there is none left; or the next one is malformed, and stays in the bytes.
  */
-bool frame_to_store_next(struct slice *records, struct frame_to_store_record *ret_record);
+bool frame_to_store_next(struct frame_to_store *frame, struct frame_to_store_record *ret_record);
 
 /*
  * 3. A frame to the plugin:

@@ -300,6 +300,7 @@ void invocation_decode_record(const struct decoder *decoder, const struct frame_
                 .request = {
                         .verb = VERB_UNKNOWN,
                         .client = record->client_id,
+                        .number = record->number,
                         .connection = record->connection,
                         .user = request->username,
                         .response_topic = request->response_topic,

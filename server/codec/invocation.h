@@ -84,7 +84,7 @@ struct slice invocation_sender(const struct message *message);
 
 /*
  * Decode a message of a broker without the plugin. Log lines and metrics use the fields of refused
- * requests too. The caller sets request.number.
+ * requests too.
  */
 void invocation_decode_message(const struct decoder *decoder, const struct message *message,
                                struct invocation *ret_invocation);

@@ -41,7 +41,7 @@ enum broker_kind peer_broker_kind(const struct peer *peer) {
 }
 
 bool peer_accepts(const struct peer *peer, const struct queue_item *item) {
-        bool is_in_frame = item->record_number > 0;
+        bool is_in_frame = item->record.number > 0;
 
         return peer->state != PEER_WITH_PLUGIN || is_in_frame || item->kind == QUEUE_CONTROL ||
                item->requester;

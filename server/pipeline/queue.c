@@ -131,28 +131,26 @@ void queue_expect_frames(struct queue *queue, const uint8_t hello_key[COMPANION_
         queue->next_record_number = 0;
 }
 
-/* Make the items of the frame. Returns QUEUE_FRAME_ADDED, QUEUE_FRAME_MALFORMED or -ENOMEM. */
-static int read_records(struct queue_frame *frame, const struct frame_to_store *header, int64_t arrived_ns) {
-        struct slice records = header->records;
+/*
+ * Make an item of each record, which is removed. Returns QUEUE_FRAME_ADDED, QUEUE_FRAME_MALFORMED or
+ * -ENOMEM.
+ */
+static int take_records(struct queue_frame *frame, struct frame_to_store *header, int64_t arrived_ns) {
         struct frame_to_store_record record;
 
-        for (size_t n_left = records.length; frame_to_store_next(&records, &record);
-             n_left = records.length) {
-                struct queue_item *item;
-
+        for (size_t n_left = header->records.length; frame_to_store_next(header, &record);
+             n_left = header->records.length) {
                 if (array_reserve((void **)&frame->items, &frame->items_capacity, frame->n_items + 1,
                                   sizeof(*frame->items)) < 0)
                         return -ENOMEM;
-                item = &frame->items[frame->n_items];
-                *item = (struct queue_item){
+                frame->items[frame->n_items++] = (struct queue_item){
                         .kind = record.kind == FRAME_REQUEST ? QUEUE_REQUEST : QUEUE_DISCONNECT,
                         .arrived_ns = arrived_ns,
-                        .n_bytes = n_left - records.length,
-                        .record_number = header->first_record_number + frame->n_items++,
+                        .n_bytes = n_left - header->records.length,
                         .record = record,
                 };
         }
-        return records.length > 0 ? QUEUE_FRAME_MALFORMED : QUEUE_FRAME_ADDED;
+        return header->records.length > 0 ? QUEUE_FRAME_MALFORMED : QUEUE_FRAME_ADDED;
 }
 
 static void append_frame(struct queue *queue, struct queue_frame *frame) {
@@ -185,12 +183,12 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
         /* After the first frame, the records of each frame follow those of the frame before. */
         if (queue->next_record_number > 0 && header.first_record_number != queue->next_record_number)
                 return QUEUE_FRAME_MALFORMED;
-        r = read_records(frame, &header, arrived_ns);
+        r = take_records(frame, &header, arrived_ns);
         if (r != QUEUE_FRAME_ADDED)
                 return r;
 
         queue->n_frames++;
-        queue->next_record_number = header.first_record_number + frame->n_items;
+        queue->next_record_number = header.first_record_number;
         queue->published = header.published;
         queue->counters = header.counters;
         if (frame->n_items > 0)

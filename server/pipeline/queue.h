@@ -35,10 +35,12 @@ struct queue_item {
         enum queue_kind kind;
         int64_t arrived_ns;            /* monotonic */
         size_t n_bytes;                /* of the message or the record */
-        uint64_t record_number;        /* number of the record: see companion.h; 0: a message */
         const struct message *message; /* NULL: a record */
         struct requester *requester;   /* owned; NULL: the item came from the broker */
-        /* QUEUE_DISCONNECT by a message: connection 0 stands for all connections of the client. */
+        /*
+         * number 0: the item is a message. QUEUE_DISCONNECT by a message: connection 0 stands for all
+         * connections of the client.
+         */
         struct frame_to_store_record record;
 };
 

@@ -75,7 +75,6 @@ static void decode_item(const struct pipeline *pipeline, const struct queue_item
                 invocation_decode_message(&pipeline->decoder, item->message, ret_invocation);
         else
                 invocation_decode_record(&pipeline->decoder, &item->record, ret_invocation);
-        ret_invocation->request.number = item->record_number;
         if (item->requester)
                 requester_identify(item->requester, ret_invocation);
 }
@@ -165,7 +164,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 if (!is_served)
                         continue;
 
-                batch_add_item(&pipeline->batch, item->n_bytes, item->record_number);
+                batch_add_item(&pipeline->batch, item->n_bytes, item->record.number);
                 pipeline->upkeep.n_done++;
                 if (item->kind == QUEUE_REQUEST) {
                         histogram_add(&latencies[LATENCY_QUEUE], start_ns - item->arrived_ns);

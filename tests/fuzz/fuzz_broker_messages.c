@@ -268,24 +268,24 @@ static void make_frame(const struct world *world, struct slice *input, struct bu
 /* Read the header of a frame with well-formed records. Returns false for any other one. */
 static bool read_frame(struct slice text, struct frame_to_store *ret_frame) {
         struct frame_to_store_record record;
-        struct slice records;
+        struct frame_to_store rest;
 
         if (frame_to_store_read(text, ret_frame) < 0)
                 return false;
-        records = ret_frame->records;
-        while (frame_to_store_next(&records, &record))
+        rest = *ret_frame;
+        while (frame_to_store_next(&rest, &record))
                 ;
-        return records.length == 0;
+        return rest.records.length == 0;
 }
 
 /* The store will take this frame. */
 static void add_records(struct world *world, const struct frame_to_store *frame) {
-        struct slice records = frame->records;
+        struct frame_to_store rest = *frame;
         struct frame_to_store_record record;
 
         if (world->n_frames++ == 0)
                 world->first = frame->first_record_number;
-        while (frame_to_store_next(&records, &record)) {
+        while (frame_to_store_next(&rest, &record)) {
                 bool is_request = record.kind == FRAME_REQUEST;
 
                 world->taken[world->n_taken++] = (struct taken){

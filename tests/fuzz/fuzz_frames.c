@@ -36,7 +36,7 @@ static void check_to_store(struct slice input) {
         }
         ASSERT(frame.first_record_number > 0);
         frame_to_store_append(&again, &frame);
-        while (frame_to_store_next(&frame.records, &record)) {
+        while (frame_to_store_next(&frame, &record)) {
                 if (record.kind == FRAME_REQUEST)
                         check_properties(record.request.properties);
                 length = again.length;

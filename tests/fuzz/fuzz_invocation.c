@@ -272,10 +272,10 @@ static void decode_in_frame(const struct message *message) {
         append_frame(message, &bytes);
         copy = text_copy(buf_slice(&bytes));
         ASSERT(frame_to_store_read(copy, &frame) == 0);
-        ASSERT(frame_to_store_next(&frame.records, &record));
+        ASSERT(frame_to_store_next(&frame, &record));
         invocation_decode_record(&decoder, &record, &invocation);
         check(message, &invocation);
-        ASSERT(invocation.request.connection == CONNECTION);
+        ASSERT(invocation.request.number == 1 && invocation.request.connection == CONNECTION);
         ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));
         ASSERT(slice_equal(invocation.request.user, SLICE_LITERAL(USER)));
         ASSERT(invocation.request.expiry_s == 0);

@@ -198,7 +198,8 @@ static uint64_t digest_of(struct slice bytes) {
 }
 
 /* A record is new, or it is sent again unchanged. */
-static void take_record(uint64_t number, const struct frame_to_store_record *record, struct slice bytes) {
+static void take_record(const struct frame_to_store_record *record, struct slice bytes) {
+        uint64_t number = record->number;
         bool is_known = false;
 
         for (size_t i = 0; i < N_CLIENTS; i++)
@@ -237,9 +238,10 @@ static void take_frame(struct slice box, bool is_published) {
                 must_skip = false;
         }
         ASSERT(frame.first_record_number <= last_number + 1);
-        for (before = frame.records; frame_to_store_next(&frame.records, &record); before = frame.records)
-                take_record(frame.first_record_number + n_records++, &record,
-                            (struct slice){ before.data, before.length - frame.records.length });
+        for (before = frame.records; frame_to_store_next(&frame, &record); before = frame.records) {
+                n_records++;
+                take_record(&record, (struct slice){ before.data, before.length - frame.records.length });
+        }
         ASSERT(frame.records.length == 0);
         ASSERT(n_records <= COMPANION_FRAME_RECORDS_MAX);
         ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || n_records == 1);

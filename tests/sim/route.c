@@ -185,13 +185,13 @@ static void empty_record(struct model_record *record) {
                                                .connection = record->connection->number,
                                                .client_id = SLICE_LITERAL("c"),
                                                .request = { .qos = 1 } };
-        struct slice bytes;
+        struct frame_to_store frame = { 0 };
 
         empty.request.correlation_data = record->record.request.correlation_data;
         record->bytes = (struct buf){ 0 };
         frame_to_store_append_record(&record->bytes, &empty);
-        bytes = buf_slice(&record->bytes);
-        ASSERT(!buf_failed(&record->bytes) && frame_to_store_next(&bytes, &record->record));
+        frame.records = buf_slice(&record->bytes);
+        ASSERT(!buf_failed(&record->bytes) && frame_to_store_next(&frame, &record->record));
 }
 
 /*

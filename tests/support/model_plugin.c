@@ -106,13 +106,13 @@ static void free_connection(struct model_plugin *plugin, struct model_connection
 static struct model_record *new_record(struct model_connection *connection,
                                        const struct frame_to_store_record *record, int64_t now_ns) {
         struct model_record *new = calloc(1, sizeof(*new));
-        struct slice bytes;
+        struct frame_to_store frame = { 0 };
 
         ASSERT(new);
         frame_to_store_append_record(&new->bytes, record);
         ASSERT(!buf_failed(&new->bytes));
-        bytes = buf_slice(&new->bytes);
-        ASSERT(frame_to_store_next(&bytes, &new->record));
+        frame.records = buf_slice(&new->bytes);
+        ASSERT(frame_to_store_next(&frame, &new->record));
         new->connection = connection;
         new->arrived_ns = now_ns;
         return new;

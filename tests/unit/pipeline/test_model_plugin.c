@@ -206,7 +206,7 @@ static void expect_record(uint64_t number, uint64_t connection, const char *payl
         const struct queue_item *item = queue_first(&queue);
 
         cr_assert_not_null(item, "record %lu", (unsigned long)number);
-        cr_expect_eq(item->record_number, number, "%lu instead of %lu", (unsigned long)item->record_number,
+        cr_expect_eq(item->record.number, number, "%lu instead of %lu", (unsigned long)item->record.number,
                      (unsigned long)number);
         cr_assert_eq(item->kind, payload ? QUEUE_REQUEST : QUEUE_DISCONNECT);
         cr_expect_eq(item->record.connection, connection);

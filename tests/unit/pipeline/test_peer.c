@@ -536,7 +536,7 @@ static const struct {
         { "a disconnect of a plain broker", false, { .kind = QUEUE_DISCONNECT }, true },
         { "a request outside a frame", true, { .kind = QUEUE_REQUEST }, false },
         { "a disconnect outside a frame", true, { .kind = QUEUE_DISCONNECT }, false },
-        { "a request in a frame", true, { .kind = QUEUE_REQUEST, .record_number = 1 }, true },
+        { "a request in a frame", true, { .kind = QUEUE_REQUEST, .record.number = 1 }, true },
         { "test control", true, { .kind = QUEUE_CONTROL }, true },
 };
 

@@ -66,7 +66,7 @@ static void expect_next(uint64_t number, int64_t arrived_ns) {
         const struct queue_item *next = queue_first(&queue);
 
         cr_assert_not_null(next, "record %lu", (unsigned long)number);
-        cr_expect_eq(next->record_number, number);
+        cr_expect_eq(next->record.number, number);
         cr_expect_eq(next->arrived_ns, arrived_ns);
         cr_expect_eq(next->kind, QUEUE_DISCONNECT);
         cr_expect_eq(next->record.connection, number);
@@ -205,7 +205,7 @@ Test(frames, are_served_behind_messages) {
 
         cr_expect_eq(receive(0, 1, 1, 2), QUEUE_FRAME_ADDED);
         cr_assert_eq(queue_add_message(&queue, &message, NULL, 0, SIZE_MAX), 0);
-        cr_expect_eq(queue_first(&queue)->record_number, 0);
+        cr_expect_eq(queue_first(&queue)->record.number, 0);
         queue_pop(&queue);
         expect_next(1, 1);
         queue_drop_frames(&queue);

@@ -305,7 +305,7 @@ Test(messages, on_other_topics_are_ignored) {
                 cr_expect_eq(item->kind, kinds[i].kind, ROW(kinds, i));
                 cr_expect_eq(item->arrived_ns, 5);
                 cr_expect_eq(item->n_bytes, message_size(&message));
-                cr_expect_eq(item->record_number, 0);
+                cr_expect_eq(item->record.number, 0);
                 queue_pop(&queue);
         }
 }

@@ -131,10 +131,12 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         cr_expect_eq(frame.counters.n_dropped, 7);
         cr_expect_eq(frame.counters.n_denied, 0x0102030405060708);
         for (size_t i = 0; i < N_ROWS(to_store); i++) {
-                cr_assert(frame_to_store_next(&frame.records, &record), ROW(to_store, i));
+                cr_assert(frame_to_store_next(&frame, &record), ROW(to_store, i));
+                cr_expect_eq(record.number, header.first_record_number + i, ROW(to_store, i));
                 expect_record(&record, &to_store[i].record, to_store[i].name);
         }
-        cr_expect_not(frame_to_store_next(&frame.records, &record));
+        cr_expect_not(frame_to_store_next(&frame, &record));
+        cr_expect_eq(frame.first_record_number, header.first_record_number + N_ROWS(to_store));
         cr_expect_eq(frame.records.length, 0);
         buf_deinit(&buf);
 }
@@ -148,7 +150,7 @@ static int read_to_store(struct slice bytes) {
                 cr_expect_eq(frame.first_record_number, 99, "nothing is set");
                 return -EBADMSG;
         }
-        while (frame_to_store_next(&frame.records, &record))
+        while (frame_to_store_next(&frame, &record))
                 ;
         return frame.records.length > 0 ? -EBADMSG : 0;
 }

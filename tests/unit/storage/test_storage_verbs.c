@@ -96,6 +96,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, properties = { 0 };
         struct frame_to_store_record record = {
                 .kind = FRAME_REQUEST,
+                .number = number,
                 .connection = 7,
                 .client_id = S("c"),
                 .request = { .qos = 1, .response_topic = S("replies"), .correlation_data = S("1") },
@@ -117,7 +118,6 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         invocation_decode_record(&decoder, &record, &invocation);
         cr_assert_eq(invocation.result, INVOCATION_REQUEST, "%s", verbs[verb].label);
         cr_assert_eq(invocation.request.verb, verb, "%s", verbs[verb].label);
-        invocation.request.number = number;
 
         effects_reset(&store->effects);
         reply_deinit(&store->reply);
