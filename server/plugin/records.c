@@ -77,6 +77,11 @@ void records_number(struct records *records) {
         DL_APPEND(records->numbered, record);
 }
 
+void records_restart(struct records *records) {
+        records->unsent = records->numbered;
+        records->n_ended = 0;
+}
+
 struct record *records_find(const struct records *records, uint64_t number) {
         struct record *record = records->numbered;
 
@@ -92,10 +97,10 @@ int records_end(struct plugin *plugin, uint64_t number) {
         if (number > records->last_number)
                 return -EBADMSG;
         while ((record = records->numbered) && record->number <= number) {
-                if (record == plugin->to_store.unsent)
-                        plugin->to_store.unsent = record->next;
+                if (record == records->unsent)
+                        records->unsent = record->next;
                 DL_DELETE(records->numbered, record);
-                plugin->to_store.n_ended++;
+                records->n_ended++;
                 if (record->is_request)
                         request_drop(plugin, record);
                 else

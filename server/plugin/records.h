@@ -23,7 +23,9 @@ struct records {
         struct fair_queues queues; /* those without a number */
         struct record *by_arrival; /* the requests in the queues, the oldest first */
         struct record *numbered;   /* in the order of their numbers */
+        struct record *unsent;     /* the first of them that was not sent since WELCOME, or NULL */
         uint64_t last_number;
+        size_t n_ended; /* records that have ended since the last FRAME_END, or WELCOME */
 };
 
 /* Free all records, and the connections of closed ones. */
@@ -53,6 +55,9 @@ struct record *records_next(const struct records *records);
 
 /* Number the record that records_next() returns. */
 void records_number(struct records *records);
+
+/* WELCOME is sent: all numbered records count as not sent. */
+void records_restart(struct records *records);
 
 /* Return the numbered request with this number, or NULL. */
 struct record *records_find(const struct records *records, uint64_t number);

@@ -55,9 +55,8 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         if (r < 0)
                 return r;
 
-        *to_store = (struct to_store){ .unsent = plugin->records.numbered,
-                                       .n_records_max = FIRST_RECORDS_MAX,
-                                       .counters = to_store->counters };
+        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX, .counters = to_store->counters };
+        records_restart(&plugin->records);
         companion_frame_key(hello_key, to_store->key);
         return 0;
 }
@@ -84,22 +83,22 @@ static struct frame_to_store_record record_in_frame(const struct record *record)
  * At least one, up to the limits. Returns the last one, or NULL if there is none.
  */
 static struct record *append_records(struct plugin *plugin, struct buf *buf) {
-        struct to_store *to_store = &plugin->to_store;
-        struct record *record = to_store->unsent, *last = NULL;
+        struct records *records = &plugin->records;
+        struct record *record = records->unsent, *last = NULL;
         struct frame_to_store_record in_frame;
 
-        for (size_t n = 0; n < to_store->n_records_max; n++) {
+        for (size_t n = 0; n < plugin->to_store.n_records_max; n++) {
                 if (!record)
-                        record = records_next(&plugin->records);
+                        record = records_next(records);
                 if (!record)
                         break;
                 in_frame = record_in_frame(record);
                 if (last && buf->length + frame_to_store_record_size(&in_frame) > COMPANION_FRAME_BYTES_MAX)
                         break;
                 if (record->number == 0)
-                        records_number(&plugin->records);
-                if (!to_store->unsent)
-                        to_store->unsent = record;
+                        records_number(records);
+                if (!records->unsent)
+                        records->unsent = record;
                 frame_to_store_append_record(buf, &in_frame);
                 last = record;
                 record = record->next;
@@ -114,10 +113,10 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
 static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
+        struct records *records = &plugin->records;
         struct frame_to_store header = {
                 .frame_number = to_store->n_frames + 1,
-                .first_record_number =
-                        to_store->unsent ? to_store->unsent->number : plugin->records.last_number + 1,
+                .first_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
                 .published = notifications_published(plugin),
                 .counters = to_store->counters,
         };
@@ -134,7 +133,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         to_store->is_frame_due = false;
         if (!last)
                 return 0;
-        to_store->unsent = last->next;
+        records->unsent = last->next;
         if (to_store->n_outstanding == 0)
                 to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
         to_store->outstanding[to_store->n_outstanding++] = last->number;
@@ -147,7 +146,7 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
         if (!plugin->hello_client || !to_store->is_serving)
                 return;
         while (to_store->n_outstanding < n_outstanding_max &&
-               (to_store->unsent || records_next(&plugin->records)))
+               (plugin->records.unsent || records_next(&plugin->records)))
                 if (send_frame_to_store(plugin, true) < 0)
                         return;
         if (to_store->is_frame_due)
@@ -171,18 +170,18 @@ static void size_next_frame(struct to_store *to_store, size_t n_records, uint64_
 
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
         struct to_store *to_store = &plugin->to_store;
-        size_t n_ended = 0;
+        size_t n_frames = 0;
 
-        if (to_store->n_ended == 0)
+        if (plugin->records.n_ended == 0)
                 return;
-        size_next_frame(to_store, to_store->n_ended, work_ns + to_store->publish_ns);
-        to_store->n_ended = 0;
+        size_next_frame(to_store, plugin->records.n_ended, work_ns + to_store->publish_ns);
+        plugin->records.n_ended = 0;
         to_store->publish_ns = 0;
-        while (n_ended < to_store->n_outstanding && to_store->outstanding[n_ended] <= number)
-                n_ended++;
-        to_store->n_outstanding -= n_ended;
+        while (n_frames < to_store->n_outstanding && to_store->outstanding[n_frames] <= number)
+                n_frames++;
+        to_store->n_outstanding -= n_frames;
         for (size_t i = 0; i < to_store->n_outstanding; i++)
-                to_store->outstanding[i] = to_store->outstanding[i + n_ended];
+                to_store->outstanding[i] = to_store->outstanding[i + n_frames];
         to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
 }
 

@@ -16,20 +16,16 @@
 struct connection;
 struct handshake_welcome;
 struct plugin;
-struct record;
 
 /* Frames to the store. */
 struct to_store {
         uint8_t key[COMPANION_KEY_SIZE];
         bool is_serving;   /* a frame of the store has arrived since WELCOME: before it, none is sent */
         uint64_t n_frames; /* under this key: the number of the last frame */
-        /* The first numbered record that was not sent since WELCOME, or NULL. */
-        struct record *unsent;
         /* The numbers of the last records of the outstanding frames, the oldest first. */
         uint64_t outstanding[COMPANION_FRAMES_MAX];
         size_t n_outstanding;
-        size_t n_ended;       /* records that have ended since the last FRAME_END */
-        uint64_t publish_ns;  /* estimated time of the broker for what was published since then */
+        uint64_t publish_ns;  /* estimated time of the broker for publishing since the last FRAME_END */
         size_t n_records_max; /* of the next frame: see to_store_ended() */
         int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
         bool is_frame_due;    /* send a frame even without records */
