@@ -3,7 +3,9 @@
 
 import json
 import os
+import queue
 import subprocess
+import threading
 
 from support.process import CTL, PATIENCE, killed_with_parent
 
@@ -46,3 +48,39 @@ class Ctl:
 
     def json(self, *arguments, **popen):
         return json.loads(self.ok(*arguments, "--json", **popen))
+
+
+class RunningCtl:
+    """statestorectl while it runs, with its output."""
+
+    def __init__(self, ctl, *arguments, stdout=subprocess.PIPE):
+        self.child = subprocess.Popen(ctl.argv(arguments), env=environment(ctl.variables),
+                                      stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
+        self._events = self._read(self.child.stdout) if self.child.stdout else None
+        self._notes = self._read(self.child.stderr)
+
+    @staticmethod
+    def _read(stream):
+        def read():
+            for line in stream:
+                lines.put(line)
+
+        lines = queue.SimpleQueue()
+        threading.Thread(target=read, daemon=True).start()
+        return lines
+
+    def has_event(self):
+        return not self._events.empty()
+
+    def line(self):
+        return self._events.get(timeout=PATIENCE)
+
+    def wait_for_note(self, text):
+        """Wait for a line on stderr that contains the text."""
+        while text not in self._notes.get(timeout=PATIENCE).decode():
+            pass
+        return self
+
+    def stop(self):
+        self.child.kill()
+        self.child.wait(PATIENCE)

@@ -3,55 +3,24 @@
 
 import json
 import os
-import queue
 import signal
-import subprocess
 import threading
 
 import pytest
 
-from support.ctl import BINARY, Ctl, DONE, NO_REPLY, STORE_ERROR, USAGE, environment
+from support.ctl import BINARY, Ctl, DONE, NO_REPLY, RunningCtl, STORE_ERROR, USAGE
 from support.process import PATIENCE, wait_until
 
 
-class Watch:
+class Watch(RunningCtl):
     """A running `statestorectl watch` and its output."""
 
-    def __init__(self, ctl, *arguments, stdout=subprocess.PIPE):
-        self.child = subprocess.Popen(ctl.argv(["watch", *arguments]), env=environment(ctl.variables),
-                                      stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
-        self._events = self._read(self.child.stdout) if self.child.stdout else None
-        self._notes = self._read(self.child.stderr)
-
-    @staticmethod
-    def _read(stream):
-        def read():
-            for line in stream:
-                lines.put(line)
-
-        lines = queue.SimpleQueue()
-        threading.Thread(target=read, daemon=True).start()
-        return lines
+    def __init__(self, ctl, *arguments, **popen):
+        super().__init__(ctl, "watch", *arguments, **popen)
 
     def event(self):
         """The fields of the next line."""
         return self.line().removesuffix(b"\n").split(b"\t")
-
-    def has_event(self):
-        return not self._events.empty()
-
-    def line(self):
-        return self._events.get(timeout=PATIENCE)
-
-    def wait_for_note(self, text):
-        """Wait for a line on stderr that contains the text."""
-        while text not in self._notes.get(timeout=PATIENCE).decode():
-            pass
-        return self
-
-    def stop(self):
-        self.child.kill()
-        self.child.wait(PATIENCE)
 
 
 @pytest.fixture
