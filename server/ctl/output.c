@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/time_units.h"
 
 static int output_errno;
 
@@ -115,4 +117,16 @@ void output_append_text(struct buf *buf, struct slice text, bool hex) {
                 base16_append(buf, text);
         else
                 output_append_printable(buf, text, false);
+}
+
+bool output_append_time(struct buf *buf, int64_t wall_ms) {
+        time_t s = (time_t)(wall_ms / MS_PER_S);
+        char text[64];
+        struct tm utc;
+
+        if (wall_ms < 0 || s != wall_ms / MS_PER_S || !gmtime_r(&s, &utc))
+                return false;
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        buf_append_format(buf, "%s.%03dZ", text, (int)(wall_ms % MS_PER_S));
+        return true;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/bytes.h"
 
 /*
@@ -62,3 +64,9 @@ void output_append_text(struct buf *buf, struct slice text, bool hex);
 
 /* Whether output_append_printable() appends the text unchanged. */
 bool output_is_printable(struct slice text, bool keep_lines);
+
+/*
+ * Append a time in milliseconds since 1970, in UTC: 2026-11-21T05:12:28.123Z. Returns false, and appends
+ * nothing, if it is negative or no calendar has it.
+ */
+bool output_append_time(struct buf *buf, int64_t wall_ms);

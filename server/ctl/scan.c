@@ -181,18 +181,10 @@ static void append_lifetime(struct buf *line, uint64_t lifetime_ms) {
 /* Append the wall clock of a version in UTC, or the version as it is if it has none. */
 static void append_time(struct buf *line, struct slice version) {
         struct hlc hlc = { .wall_ms = -1 };
-        char text[64];
-        struct tm utc;
-        time_t s;
 
         hlc_parse(version, &hlc);
-        s = (time_t)(hlc.wall_ms / MS_PER_S);
-        if (hlc.wall_ms < 0 || s != hlc.wall_ms / MS_PER_S || !gmtime_r(&s, &utc)) {
+        if (!output_append_time(line, hlc.wall_ms))
                 output_append_printable(line, version, false);
-                return;
-        }
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-        buf_append_format(line, "%s.%03dZ", text, (int)(hlc.wall_ms % MS_PER_S));
 }
 
 static void append_long_json(struct command_run *run, struct slice key) {
