@@ -44,6 +44,9 @@ command_function command_lock;
 /* Print a line of the file of --console-users, and the token on stderr. */
 command_function command_console_token;
 
+/* console_commands.c: what the console of the store shows */
+command_function command_stat, command_clients, command_watchers, command_monitor;
+
 /*
  * Measure how a broker treats requests, and print a line for each finding, with a remedy unless all
  * is well. Returns EXIT_DONE if each check is ok or skipped, EXIT_NOT_MET if a check warned,

@@ -48,7 +48,11 @@ struct command_options {
         bool initial;
         uint64_t count; /* of lines; 0: no limit */
         bool is_long;
-        bool is_operator; /* of the console */
+        bool is_operator;              /* of the console */
+        const char *http, *token_file; /* of the console; token_file NULL: no token */
+        const char *client;            /* NULL: all clients */
+        uint64_t after;
+        bool has_after;
 
         bool help;
         bool version;

@@ -175,6 +175,41 @@ static const char console_token_help[] =
         "  statestorectl console-token alice >> console-users.conf\n"
         "  statestorectl console-token bob --operator >> console-users.conf\n";
 
+#define CONSOLE_HELP "Asks the console of the store (--http-listen), not the broker. "
+#define OPERATOR_HELP                                                                                       \
+        "--token-file has the token of an\n"                                                                \
+        "operator (console-token --operator); statestored --dev needs none.\n"
+
+static const char stat_help[] = CONSOLE_HELP
+        "Needs no token. Prints whether the\n"
+        "store is ready, or why not; what is stored, and the limits; requests a second and latencies in\n"
+        "the last 5 s; warnings, each with its remedy.\n"
+        "\n"
+        "  statestorectl stat\n"
+        "  statestorectl stat --json | jq .warnings\n";
+
+static const char clients_help[] = CONSOLE_HELP OPERATOR_HELP
+        "Prints the clients that have sent requests, with their number and bytes, how many were refused,\n"
+        "and the number of watched keys. A client id is verified if the broker told it to the store, else\n"
+        "the client claims it.\n"
+        "\n"
+        "  statestorectl clients --token-file token.txt\n";
+
+static const char watchers_help[] =
+        CONSOLE_HELP OPERATOR_HELP "Prints who watches the key, or what the client watches, or everything.\n"
+                                   "\n"
+                                   "  statestorectl watchers door --token-file token.txt\n"
+                                   "  statestorectl watchers --client gateway-1 --token-file token.txt\n";
+
+static const char monitor_help[] = CONSOLE_HELP OPERATOR_HELP
+        "Prints a line for each key that is set or deleted or expires, and for each refused request, of\n"
+        "all clients: time, kind, client, user, version, key, and the size of the value or the error. It\n"
+        "says on stderr how many events it lost, and when it connects again after the connection ended.\n"
+        "The store keeps the latest events in memory: --after 0 prints them first.\n"
+        "\n"
+        "  statestorectl monitor 'sensor/*' --token-file token.txt\n"
+        "  statestorectl monitor --client gateway-1 --json | jq 'select(.kind == \"refused\")'\n";
+
 static const char doctor_help[] =
         "Prints one line per finding: ok, warn or fail, what was measured, and what to change. A check\n"
         "is skipped if the access rules of the broker or the policy of the store do not let this user\n"
@@ -273,6 +308,15 @@ const struct command commands[] = {
           .options = "", .run = command_restore },
         { "console-token", "NAME", "make a token for a user of the console", console_token_help, 1, 1,
           .options = "--operator", .run = command_console_token },
+        { "stat", "", "print how the store is: limits, load, warnings", stat_help, 0, 0,
+          .options = "--http --token-file --json", .run = command_stat },
+        { "clients", "", "print the clients of the store and their use of it", clients_help, 0, 0,
+          .options = "--http --token-file --json", .run = command_clients },
+        { "watchers", "[KEY]", "print which client watches which key", watchers_help, 0, 1,
+          .needs = NEEDS_KEYS, .options = "--client --http --token-file --json", .run = command_watchers },
+        { "monitor", "[PATTERN]", "print what happens to all keys, until interrupted", monitor_help, 0, 1,
+          .needs = NEEDS_PATTERN, .options = "--client --after --count --http --token-file --json",
+          .run = command_monitor },
         { "doctor", "", "find broker settings that drop or delay requests", doctor_help, 0, 0,
           .needs = NEEDS_BROKER, .options = "--json", .run = command_doctor },
         { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help, 1,

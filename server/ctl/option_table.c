@@ -45,6 +45,19 @@ static int set_fence(void *target, const struct option *option, const char *valu
                                                              : option_set_text(target, option, value);
 }
 
+static int set_http(void *target, const struct option *option, const char *value) {
+        struct slice address = slice_from_string(value);
+        bool is_http = slice_starts_with(address, SLICE_LITERAL("http://")) ||
+                       slice_starts_with(address, SLICE_LITERAL("https://"));
+
+        return is_http ? option_set_text(target, option, value) : -EINVAL;
+}
+
+static int set_after(void *target, const struct option *option, const char *value) {
+        ((struct command_options *)target)->has_after = true;
+        return option_set_number(target, option, value);
+}
+
 #define FIELD(name) offsetof(struct command_options, name)
 
 /* Further arguments of these macros are initializers. */
@@ -93,6 +106,15 @@ const struct option ctl_options[] = {
         OWN("--data-dir", "DIR", NULL, "a directory",
             "use the data directory of a stopped store, not the broker", option_set_text, data_dir),
         SWITCH("--operator", 0, "the user is an operator, and sees what other clients do", is_operator),
+        OWN("--client", "ID", NULL, "a client id", "only what concerns this client", option_set_text,
+            client),
+        OWN("--after", "N", NULL, "a number",
+            "begin with the event after this number; 0: the oldest in memory", set_after, after),
+        OWN("--http", "URL", "http://127.0.0.1:9464", "an address that begins with http:// or https://",
+            "the console of the store: the address of --http-listen", set_http, http, .has_variable = true),
+        OWN("--token-file", "FILE", NULL, "a file name",
+            "file with the token of a user of the console in its first line", option_set_text, token_file,
+            .has_variable = true),
         SWITCH("--json", 0, "print JSON", json),
         SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", hex),
         COMMON("--host", "HOST[,HOST]", NULL,
