@@ -150,7 +150,8 @@ def terminal_of(document, tmp_path):
             double = Double(folder, "--control")
             stack.callback(double.close)
             ports[1883] = double.start().port
-        terminal = Terminal(tmp_path / "folder", ports, {"STATESTORE_PORT": str(ports[1883]), **variables})
+        terminal = Terminal(tmp_path / "folder", ports, {"STATESTORE_PORT": str(ports[1883]),
+                                                         "STATESTORE_HTTP": f"http://127.0.0.1:{ports[9464]}", **variables})
         stack.callback(terminal.close)
         if document in MACHINE:
             stack.enter_context(machine(terminal, tmp_path))
