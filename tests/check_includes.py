@@ -78,7 +78,7 @@ ROOMS = {
     "app": ("base protocol election engine codec storage/sqlite storage/etcd pipeline config control http mqtt",
             "systemd/sd-daemon.h uv.h"),
     "ctl": ("base protocol engine storage/sqlite exports config mqtt",
-            "mosquitto.h mqtt_protocol.h uv.h"),
+            "curl/curl.h jansson.h mosquitto.h mqtt_protocol.h uv.h"),
     "man": ("config ctl", ""),
     "": ("base config app", ""),  # server/main.c
 }
