@@ -38,7 +38,7 @@ static bool append_body(void *userdata, struct slice bytes) {
  */
 static enum http_result fetch_object(struct http_client *client, const char *path, struct buf *body,
                                      json_t **ret_object) {
-        const struct http_query query = { path, "application/json", append_body, body, false };
+        const struct http_query query = { path, false, append_body, body };
         enum http_result result;
         json_t *object;
 
@@ -199,9 +199,9 @@ static void take_objects(struct command_run *run, struct listing *listing, const
                 }
                 line = json_dumps(object, JSON_COMPACT);
                 buf_append_format(&run->output, "%s\n", line ?: "");
-                output_write(&run->output);
-                buf_reset(&run->output);
         }
+        output_write(&run->output);
+        buf_reset(&run->output);
 }
 
 /* Get all pages, and print them. *ret_is_truncated: the store knows of more. */
@@ -255,7 +255,7 @@ enum exit_code command_clients(struct command_run *run) {
         enum exit_code code = list_objects(run, &listing, &is_truncated);
 
         if (is_truncated)
-                complain("there were more clients; the store has forgotten those that were idle longest");
+                complain("there were more clients than the store counts: some are missing");
         return code;
 }
 
@@ -566,8 +566,7 @@ static enum http_result read_stream(struct monitor *monitor) {
         buf_reset(&monitor->line);
         monitor->is_gap = false;
         return http_client_get(monitor->client,
-                               &(struct http_query){ buf_text(&path) ?: "", "text/event-stream",
-                                                     receive_events, monitor, true });
+                               &(struct http_query){ buf_text(&path) ?: "", true, receive_events, monitor });
 }
 
 static void pause_for(int64_t duration_ms) {

@@ -33,9 +33,9 @@ static const char arguments[] =
 
 static const char tail[] =
         "\n"
-        "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or\n"
-        "no reply in time; 4 an error of the store or of its data directory, printed on stderr; 5 the\n"
-        "value is too large for the broker or the store.\n";
+        "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, no\n"
+        "console, or no reply in time; 4 an error of the store or of its data directory, printed on\n"
+        "stderr; 5 the value is too large for the broker or the store.\n";
 
 static void append_command(struct buf *text, const struct command *command) {
         const char *heading = "\nOptions:\n";

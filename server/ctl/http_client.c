@@ -114,14 +114,17 @@ static bool has_expected_type(const struct http_client *client) {
         const char *type = NULL;
 
         curl_easy_getinfo(client->curl, CURLINFO_CONTENT_TYPE, &type);
-        return type && slice_starts_with(slice_from_string(type), slice_from_string(client->query->type));
+        return slice_starts_with(
+                slice_from_string(type),
+                slice_from_string(client->query->is_stream ? "text/event-stream" : "application/json"));
 }
 
 static size_t receive_body(char *bytes, size_t size, size_t n, void *userdata) {
         struct http_client *client = userdata;
         struct slice body = { (const uint8_t *)bytes, size * n };
 
-        client->deadline_ms = system_clock_mono_ms() + SILENCE_MAX_MS;
+        client->deadline_ms = system_clock_mono_ms() +
+                              (client->query->is_stream ? SILENCE_MAX_MS : client->options->timeout_ms);
         if (response_status(client) != 200) {
                 if (client->error.length + body.length <= ERROR_LENGTH_MAX)
                         buf_append_slice(&client->error, body);
@@ -132,7 +135,10 @@ static size_t receive_body(char *bytes, size_t size, size_t n, void *userdata) {
         return client->is_foreign || client->is_stopped ? 0 : body.length;
 }
 
-/* libcurl calls this about once a second while nothing arrives. Returns nonzero to end the query. */
+/*
+ * libcurl calls this about once a second while nothing arrives, also while it connects. Returns nonzero to
+ * end the query.
+ */
 static int check_progress(void *userdata, curl_off_t download_total, curl_off_t downloaded,
                           curl_off_t upload_total, curl_off_t uploaded) {
         struct pollfd output = { .fd = STDOUT_FILENO };
@@ -140,7 +146,7 @@ static int check_progress(void *userdata, curl_off_t download_total, curl_off_t 
 
         (void)download_total, (void)downloaded, (void)upload_total, (void)uploaded;
         client->is_late |= system_clock_mono_ms() >= client->deadline_ms;
-        client->is_stopped |= client->query->ends_with_stdout && poll(&output, 1, 0) > 0;
+        client->is_stopped |= client->query->is_stream && poll(&output, 1, 0) > 0;
         return client->is_late || client->is_stopped;
 }
 
@@ -201,7 +207,6 @@ enum exit_code http_client_new(struct http_client **ret_client, const struct com
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)options->timeout_ms);
         curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_reason);
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers);
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive_body);

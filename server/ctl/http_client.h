@@ -27,18 +27,19 @@ struct http_client *http_client_free(struct http_client *client);
 /* Append "name=value" in the form of a query, with the separator: ?a=b&c=d. */
 void http_append_argument(struct buf *path, const char *name, struct slice value);
 
-/*
- * Get a path that begins with a slash. Pass the bytes of the body to receive() as they arrive, if its type
- * is the expected one; receive() returns whether it wants more. Fails if nothing arrives for the timeout
- * or, in an open stream of events, for several of its comment lines.
- */
 struct http_query {
-        const char *path;
-        const char *type; /* application/json, or text/event-stream */
+        const char *path; /* begins with a slash */
+        bool is_stream;   /* of server-sent events; else a JSON object */
+
+        /* Takes the bytes of the body as they arrive. Returns whether it wants more. */
         bool (*receive)(void *userdata, struct slice bytes);
         void *userdata;
-        bool ends_with_stdout; /* stop when the reader of stdout has closed it */
 };
+
+/*
+ * Fails if nothing arrives for --timeout or, from an open stream, for several times the interval of its
+ * comment lines. A stream also ends when the reader of stdout has closed it.
+ */
 enum http_result http_client_get(struct http_client *client, const struct http_query *query);
 
 /* After HTTP_FAILED and HTTP_REFUSED: the address and the cause, on one printable line. */
