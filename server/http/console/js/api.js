@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The JSON API of the store: README.md in this folder describes it. */
-
-import { percentEncode } from "./bytes.js";
+import { parseJson, percentEncode } from "./bytes.js";
 import { sleep } from "./dom.js";
 import { decodeReply, encodeRequest } from "./resp.js";
 
 const TOKEN = "statestore-token";
 const RETRY_MS = 2000;
 const NO_ANSWER = "The server does not answer.";
+const WRONG_TOKEN = "This token is not known to the store. Check that you pasted all of it.";
 const notReady = (reason) => `The store does not serve requests now: ${reason}.`;
 
 /* The error of a request with a Statestore-If-Version that the key does not have. */
@@ -20,8 +19,6 @@ let isOnline = true;
 
 const announce = (type, detail) => connection.dispatchEvent(new CustomEvent(type, { detail }));
 
-export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
-
 export const logIn = (token) => sessionStorage.setItem(TOKEN, token);
 
 export function logOut(reason) {
@@ -29,7 +26,6 @@ export function logOut(reason) {
   announce("logged-out", reason);
 }
 
-/* Wait until the store serves requests again. */
 async function waitUntilOnline(reason) {
   announce("offline", reason);
   if (!isOnline) return;
@@ -44,11 +40,14 @@ async function waitUntilOnline(reason) {
   announce("online");
 }
 
+const given = (fields) => Object.entries(fields).filter(([, value]) => value !== undefined);
+
 const apiError = (status, text) => Object.assign(new Error(text), { status });
 
 async function send(path, options) {
   const token = sessionStorage.getItem(TOKEN);
-  const headers = { ...options.headers, ...(token === null ? {} : { Authorization: `Bearer ${token}` }) };
+  const Authorization = token === null ? undefined : `Bearer ${token}`;
+  const headers = given({ ...options.headers, Authorization });
   let response;
 
   try {
@@ -61,18 +60,17 @@ async function send(path, options) {
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
   if (response.status === 503) waitUntilOnline(notReady(error));
-  if (response.status === 401 && token !== null) logOut(error);
+  if (response.status === 401 && token !== null) logOut(WRONG_TOKEN);
   throw apiError(response.status, error);
 }
 
 function get(path, parameters, signal) {
-  const query = Object.entries(parameters).filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${percentEncode(String(value))}`);
+  const query = given(parameters).map(([name, value]) => `${name}=${percentEncode(String(value))}`);
   return send(`${path}?${query.join("&")}`, { signal });
 }
 
 export const getJson = async (path, parameters = {}, signal = undefined) =>
-  (await get(path, parameters, signal)).json();
+  parseJson(await (await get(path, parameters, signal)).text());
 
 function post(path, words, headers, signal) {
   const type = { "Content-Type": "application/octet-stream" };
@@ -81,11 +79,10 @@ function post(path, words, headers, signal) {
 
 const readReply = async (response) => decodeReply(new Uint8Array(await response.arrayBuffer()));
 
-/* Send a request of the protocol, with fence and ifVersion if any. Returns the decoded reply. */
+/* Returns the decoded reply. */
 export async function request(words, { fence, ifVersion }) {
-  return readReply(await post("/api/request", words, {
-    ...(fence ? { "Statestore-Fence": fence } : {}), ...(ifVersion ? { "Statestore-If-Version": ifVersion } : {}),
-  }));
+  const headers = { "Statestore-Fence": fence, "Statestore-If-Version": ifVersion };
+  return readReply(await post("/api/request", words, headers));
 }
 
 /* Read a key: { bytes, null if it does not exist; size, version, fence, deadline }, without bytes above maxBytes. */
@@ -108,7 +105,6 @@ export async function readKey(key, maxBytes) {
   return { ...state, bytes: reply.bytes ?? null, size: reply.bytes?.length };
 }
 
-/* Send a command of test control. Returns the decoded reply. */
 export const control = async (words) => readReply(await post("/api/control", words));
 
 /* Returns a function that takes the next part of a stream, and calls onEvent({ id, event, data }). */
@@ -124,7 +120,7 @@ export function eventParser(onEvent) {
   };
 }
 
-/* Read events until the signal is aborted, or the server ends the stream. EventSource cannot send the token. */
+/* Read events until the signal is aborted, or the server ends the stream. */
 export async function readEvents(parameters, onEvent, signal) {
   const response = await get("/api/events", parameters, signal);
   const parse = eventParser(onEvent);

@@ -5,12 +5,11 @@
 import { request, VERSION_CHANGED } from "./api.js";
 import { button, copyButton, el, errorBox, faint, form, labelled, openDialog, table, textInput } from "./dom.js";
 import { byteSize, count, countdown, plural, versionElement } from "./format.js";
-import { KeySearch } from "./key_search.js";
+import { KeySearch, PATTERN_HELP } from "./key_search.js";
 import { commandLine } from "./shell.js";
 import { shown } from "./text.js";
 
 const LIMIT_MAX = 10000;
-const LISTED_MAX = 1000;
 
 const COLUMNS = [
   ["Key", (entry) => shown(entry.key)],
@@ -21,7 +20,7 @@ const COLUMNS = [
 
 function resultText({ deleted, changed, refused, error }) {
   const parts = [`${count(deleted)} deleted`];
-  if (changed > 0) parts.push(`${count(changed)} left alone: changed or gone since they were listed`);
+  if (changed > 0) parts.push(`${count(changed)} left alone: changed or gone meanwhile`);
   if (refused > 0) parts.push(`${count(refused)} refused: ${error}`);
   return `${parts.join("; ")}.`;
 }
@@ -50,19 +49,16 @@ export function deleteByPattern(initialPattern, onDone) {
   function ask(entries, listed, hasMore) {
     const chosen = entries.filter((entry) => !entry.fence);
     const nFenced = entries.length - chosen.length;
-    const list = table("Keys to delete", COLUMNS, chosen.slice(0, LISTED_MAX)).element;
 
-    list.classList.add("tall");
     output.replaceChildren(
-      el("p", `${hasMore ? "The first " : ""}${plural(entries.length, "key")} found${hasMore ? "; more match" : ""}. `,
+      el("p", `${hasMore ? "The first " : ""}${plural(entries.length, "key")} found. `,
         nFenced > 0 ? `${count(nFenced)} with a fencing token stay. ` : null, "A key that changes meanwhile stays."),
-      list, chosen.length > LISTED_MAX ? el("p.hint", `… and ${count(chosen.length - LISTED_MAX)} more`) : "",
+      table("Keys to delete", COLUMNS)(chosen),
       el("div.actions", button(`Delete ${plural(chosen.length, "key")}`, () => run(chosen).catch(fail), "danger"),
         button("Cancel", close),
         copyButton(() => `${commandLine("scan", listed, "--hex")} | xargs -r statestorectl del --hex`)));
   }
 
-  /* Delete the keys one after the other. */
   async function run(entries) {
     const result = { deleted: 0, changed: 0, refused: 0, error: null };
     const status = el("p", { role: "status" });
@@ -88,7 +84,6 @@ export function deleteByPattern(initialPattern, onDone) {
   body.append(
     form(() => list().catch(fail), labelled("Pattern", pattern), labelled("At most", limit),
       button("List the keys", null, "primary")),
-    el("p.hint", "* is any text, ? is one character, [ab] is one of these. Nothing is deleted before you confirm."),
-    output);
+    el("p.hint", PATTERN_HELP, "Nothing is deleted before you confirm."), output);
   pattern.focus();
 }

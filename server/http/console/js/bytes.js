@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Keys and client ids are bytes. In the console they are strings: each byte that is not UTF-8 is the lone surrogate
- * U+DC00 + byte, as in Python's "surrogateescape". So each key has exactly one string.
+ * Keys and client ids are bytes, and here strings: each byte that is not UTF-8 is the lone surrogate U+DC00 + byte,
+ * as in Python's "surrogateescape". So each key has exactly one string.
  */
 
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -20,8 +20,6 @@ export function decodeUtf8(bytes) {
   }
 }
 
-export const bytesFromBase64 = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-
 /* bytes: a string with a character for each byte, as of atob(). */
 export function textFromBytes(bytes) {
   return bytes.replace(SEQUENCES, (sequence) => {
@@ -37,6 +35,8 @@ export function bytesFromText(text) {
     (i % 2 === 0 ? encoder.encode(part) : Uint8Array.of(part.charCodeAt(0) & 0xff))));
 }
 
+export const asBytes = (value) => (typeof value === "string" ? bytesFromText(value) : value);
+
 export function concatenate(parts) {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
@@ -47,11 +47,12 @@ export function concatenate(parts) {
   return all;
 }
 
-/* Return the field `name` of a JSON object, whose bytes are in `name_base64` if they are not UTF-8. */
-export function field(object, name) {
-  const base64 = object[`${name}_base64`];
-  return object[name] ?? (base64 === undefined ? undefined : textFromBytes(atob(base64)));
-}
+/* As JSON.parse(). Bytes that are not UTF-8 are in NAME_base64: they become the text NAME. */
+export const parseJson = (json) => JSON.parse(json, function readField(name, value) {
+  if (!name.endsWith("_base64")) return value;
+  this[name.slice(0, -"_base64".length)] = textFromBytes(atob(value));
+  return undefined;
+});
 
 const hex = (byte) => byte.toString(16).padStart(2, "0");
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Line charts of the last 15 minutes, as SVG. */
-
 import { el } from "./dom.js";
 
 const WIDTH = 400;
@@ -41,7 +39,7 @@ export function chart(title, series, format) {
     el("figcaption", el("h3", title), el("span.faint", `up to ${format(maximum)}`)),
     svg("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${latest}`,
-    }, svg("path", { class: "grid", d: GRID }),
+    }, svg("path", { d: GRID }),
     ...series.map(([, values], i) => svg("path", { class: `line color-${i}`, d: linePath(values, maximum) }))),
     el("div.axis.faint", el("span", "15 min ago"), el("span", "now")),
     el("div.legend", latest.map((text, i) => el("span", el("i", { className: `color-${i}` }, "■ "), text))));

@@ -1,48 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of clients and watchers. */
-
 import { getJson } from "./api.js";
-import { field } from "./bytes.js";
 import {
-  button, el, emptyState, errorBox, faint, form, labelled, openDialog, poll, statusLine, table, textInput,
+  button, el, emptyState, faint, form, labelled, openDialog, poll, showPromised, statusLine, table, textInput,
   viewHead,
 } from "./dom.js";
 import { byteSize, count, plural, time } from "./format.js";
-import { shown, shownOnRequest } from "./text.js";
-
-const REFRESH_MS = 5000;
-
-const names = (row) => ({ ...row, key: field(row, "key"), client: field(row, "client"), user: field(row, "user") });
+import { keyName, shown } from "./text.js";
 
 const USER = ["User", (row) => (row.user ? shown(row.user) : faint("–"))];
 const IDENTITY = ["Identity", (row) => (row.verified
   ? el("span.good", "✓ verified") : el("span.faint", { title: "The broker does not confirm it." }, "claimed"))];
 
-async function openWatchers(title, name, parameters, columns) {
+function openWatchers(title, name, parameters, columns) {
   const { body } = openDialog(title);
   const output = el("div", faint("Loading…"));
-  body.append(el("p.key-name", shownOnRequest(name, 160)), output);
-  try {
-    const { watchers, after } = await getJson("/api/watchers", parameters);
-    output.replaceChildren(watchers.length > 0 ? table(title, columns, watchers.map(names)).element : "None.",
-      after === undefined ? "" : el("p.hint", `The first ${count(watchers.length)} are shown.`));
-  } catch (error) {
-    output.replaceChildren(errorBox(error));
-  }
+  body.append(keyName(name), output);
+  showPromised(output, getJson("/api/watchers", parameters).then(({ watchers, after }) =>
+    el("div", table(title, columns)(watchers, "None."),
+      after === undefined ? "" : el("p.hint", `The first ${count(watchers.length)} are shown.`))));
 }
 
 export function showWatchersOf(key) {
-  openWatchers("Who watches this key", key, { key },
-    [["Client", (row) => shown(row.client)], USER, IDENTITY]);
+  openWatchers("Who watches this key", key, { key }, [["Client", (row) => shown(row.client)], USER, IDENTITY]);
 }
 
 function showWatchedBy(client) {
-  openWatchers("What this client watches", client, { client },
-    [["Key", (row) => shown(row.key, 120)]]);
+  openWatchers("What this client watches", client, { client }, [["Key", (row) => shown(row.key, 120)]]);
 }
 
-const number = (label, name, format) => [label, (row) => el("span.number", format(row[name]))];
+const number = (label, name, format) => [label, (row) => format(row[name])];
 
 const COLUMNS = [
   ["Client", (row) => button(shown(row.client), () => showWatchedBy(row.client), "link")],
@@ -65,12 +52,10 @@ export function showClients(container, session, signal) {
     viewHead("Clients and watchers", status),
     form(() => showWatchersOf(key.value), labelled("Who watches a key?", key), button("Show")),
     content);
-  poll(signal, REFRESH_MS, content, async () => {
+  poll(signal, content, async () => {
     const page = await getJson("/api/clients", {}, signal);
-    const clients = page.clients.map(names).sort((a, b) => b.request_bytes - a.request_bytes);
+    const clients = page.clients.sort((a, b) => b.request_bytes - a.request_bytes);
     status.textContent = `${page.truncated ? "The first " : ""}${plural(clients.length, "client")}`;
-    list.setRows(clients);
-    content.replaceChildren(clients.length > 0 ? list.element : emptyState("No client yet",
-      "A client is listed when it has sent a request or watches a key."));
+    return list(clients, emptyState("No client yet", "A client is listed when it has sent a request."));
   });
 }

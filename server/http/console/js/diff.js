@@ -3,7 +3,7 @@
 /* The difference of two values: the lines between what is equal at their beginnings and at their ends. */
 
 import { decodeUtf8, hexDump } from "./bytes.js";
-import { el, faint } from "./dom.js";
+import { el, faint, region } from "./dom.js";
 import { count } from "./format.js";
 import { shown } from "./text.js";
 
@@ -38,7 +38,7 @@ export function diffElement(before, after) {
   const lines = diffLines(linesOf(before), linesOf(after));
   const isEqual = lines.every(({ kind }) => kind === "…" || kind === " ");
 
-  return el("div.diff", { tabIndex: 0, role: "region", "aria-label": "Difference" },
+  return region("diff", "Difference",
     isEqual ? faint("The value stays the same.") : lines.slice(0, LINES_MAX).map(lineElement),
     lines.length > LINES_MAX ? faint(`… and ${count(lines.length - LINES_MAX)} more lines`) : null);
 }

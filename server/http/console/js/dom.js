@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-let nIds = 0;
-export const newId = () => `id-${++nIds}`;
+/* Of a table. */
+export const ROWS_MAX = 2000;
 
 /*
  * Return a new element: el("p.hint", { title: "…" }, "text"). Properties may be left out. Children are nodes,
@@ -25,18 +25,12 @@ export function button(label, onclick, classes = "") {
   return el("button", { onclick, type: onclick ? "button" : "submit", className: classes }, label);
 }
 
-/* An input for text as it is. */
 export const textInput = (properties) => el("input", { spellcheck: false, autocomplete: "off", ...properties });
 
-export function labelled(label, input) {
-  input.id = newId();
-  return el("div.field", el("label", { for: input.id }, label), input);
-}
+export const labelled = (label, input) => el("label.field", el("span", label), input);
 
-/* A label whose control is a checkbox. */
-export function checkbox(label, properties) {
-  return el("label.check", el("input", { type: "checkbox", ...properties }), label);
-}
+export const checkbox = (label, properties) =>
+  el("label.check", el("input", { type: "checkbox", ...properties }), label);
 
 /* A form in one line. It calls onSubmit() instead of sending anything. */
 export function form(onSubmit, ...children) {
@@ -59,31 +53,36 @@ export const viewHead = (title, ...rest) => el("div.view-head", el("h1", title),
 
 export const statusLine = () => el("p.hint", { role: "status" });
 
+/* A part of the page that scrolls. */
+export const region = (classes, label, ...children) =>
+  el(`div.${classes}`, { tabIndex: 0, role: "region", "aria-label": label }, ...children);
+
 /*
- * A table that scrolls. A column is [label, cell(row)]. Returns { element, setRows(rows) }; while the focus is in a
- * row the rows stay, so that it is not lost.
+ * Return a function of rows that returns a table of them, always the same element; or `empty` if there are none. A
+ * column is [label, cell(row)]. While the focus is in a row the rows stay, so that it is not lost.
  */
-export function table(label, columns, firstRows = []) {
+export function table(label, columns) {
   const body = el("tbody");
-  const element = el("div.scroll", { tabIndex: 0, role: "region", "aria-label": label },
-    el("table", el("thead", el("tr", columns.map(([name]) => el("th", { scope: "col" }, name)))), body));
+  const rest = el("p.hint");
+  const element = region("scroll", label,
+    el("table", el("thead", el("tr", columns.map(([name]) => el("th", { scope: "col" }, name)))), body), rest);
 
-  function setRows(rows) {
-    if (body.contains(document.activeElement)) return;
-    body.replaceChildren(...rows.map((row) => el("tr", columns.map(([, cell]) => el("td", cell(row))))));
-  }
-
-  setRows(firstRows);
-  return { element, setRows };
+  return (rows, empty = element) => {
+    if (rows.length === 0) return empty;
+    if (body.contains(document.activeElement)) return element;
+    body.replaceChildren(...rows.slice(0, ROWS_MAX).map((row) =>
+      el("tr", columns.map(([, cell]) => el("td", cell(row))))));
+    rest.textContent = rows.length > ROWS_MAX ? `… and ${rows.length - ROWS_MAX} more` : "";
+    return element;
+  };
 }
 
 /* Open a modal dialog. Escape closes it. Returns { body, close() }. */
 export function openDialog(title, onclose = () => {}) {
-  const heading = el("h2", { id: newId() }, title);
   const body = el("div.dialog-body");
   const close = () => dialog.close();
-  const dialog = el("dialog", { "aria-labelledby": heading.id },
-    el("header", heading, el("button.plain", { "aria-label": "Close", onclick: close }, "✕")), body);
+  const dialog = el("dialog", { "aria-label": title },
+    el("header", el("h2", title), el("button.plain", { "aria-label": "Close", onclick: close }, "✕")), body);
 
   dialog.onclose = () => {
     dialog.remove();
@@ -102,7 +101,7 @@ export function notify(text) {
 
 export function download(bytes, name) {
   const href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-  el("a", { href, download: name.replace(/[^\w.-]+/g, "_").slice(-80) || "value" }).click();
+  el("a", { href, download: name.replace(/[^\w.-]+/g, "_").slice(-80) }).click();
   setTimeout(() => URL.revokeObjectURL(href), 10000);
 }
 
@@ -115,14 +114,16 @@ export function copyButton(command) {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/* Call read() now and again after each pause, until the signal is aborted. Its errors replace the content. */
-export async function poll(signal, pauseMs, content, read) {
+/* Show the promised element, or the error. An element that is shown already keeps the focus. */
+export async function showPromised(content, promise, signal) {
+  const element = await promise.catch(errorBox);
+  if (!signal?.aborted && content.firstChild !== element) content.replaceChildren(element);
+}
+
+/* Show what read() promises, again and again until the signal is aborted. */
+export async function poll(signal, content, read, pauseMs = 5000) {
   while (!signal.aborted) {
-    try {
-      await read();
-    } catch (error) {
-      if (!signal.aborted) content.replaceChildren(errorBox(error));
-    }
+    await showPromised(content, read(), signal);
     await sleep(pauseMs);
   }
 }

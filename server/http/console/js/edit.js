@@ -11,11 +11,11 @@ import { diffElement } from "./diff.js";
 import {
   button, checkbox, copyButton, el, errorBox, labelled, notify, openDialog, textInput, warning,
 } from "./dom.js";
-import { byteSize, duration, versionElement } from "./format.js";
+import { byteSize, duration, UNITS_MS, versionElement } from "./format.js";
 import { keyCommand } from "./shell.js";
-import { shownOnRequest } from "./text.js";
+import { keyName } from "./text.js";
 
-const UNIT_MS = { ms: 1, s: 1000, min: 60000, h: 3600000, d: 86400000 };
+const LIFETIMES = { ms: 1, ...UNITS_MS };
 
 /* Returns { element, read() }. A value that is not text can only be replaced by a file. */
 function valueField(bytes) {
@@ -37,16 +37,16 @@ function valueField(bytes) {
 /* When the key expires. Returns { element, read() }: milliseconds from now, or null. */
 function expiryField(deadline) {
   const option = (value, label) => el("option", { value }, label);
-  const kind = el("select", { onchange: () => { number.hidden = !(kind.value in UNIT_MS); } },
+  const kind = el("select", { onchange: () => { number.hidden = !(kind.value in LIFETIMES); } },
     deadline ? option("keep", `As now: in ${duration(deadline - Date.now())}`) : null, option("never", "Never"),
-    Object.keys(UNIT_MS).map((unit) => option(unit, `After … ${unit}`)));
+    Object.keys(LIFETIMES).map((unit) => option(unit, `After … ${unit}`)));
   const number = el("input.short", { type: "number", min: 1, value: 60, hidden: true, "aria-label": "Lifetime" });
   return {
     element: el("div.toolbar-row", labelled("Expires", kind), number),
     read() {
       if (kind.value === "never") return null;
-      const ms = kind.value === "keep" ? deadline - Date.now() : Math.round(number.value * UNIT_MS[kind.value]);
-      if (ms < 1) throw new Error("The key would have expired already. Go back, and choose another lifetime.");
+      const ms = kind.value === "keep" ? deadline - Date.now() : Math.round(number.value * LIFETIMES[kind.value]);
+      if (ms < 1) throw new Error("The key would have expired already: choose another lifetime.");
       return ms;
     },
   };
@@ -63,7 +63,6 @@ class ChangeDialog {
     this.body.querySelector("input, textarea, [tabindex]")?.focus();
   }
 
-  /* A button that runs the action, and shows its error. */
   button(label, run, classes) {
     return button(label, async (event) => {
       event.target.disabled = true;
@@ -75,10 +74,6 @@ class ChangeDialog {
 
   actions(...buttons) {
     return el("div.actions", buttons, button("Cancel", this.close));
-  }
-
-  keyElement() {
-    return el("p.key-name", shownOnRequest(this.key, 160));
   }
 
   showForm() {
@@ -98,7 +93,7 @@ class ChangeDialog {
     };
 
     this.form = [
-      isNewKey ? labelled("Key", name) : this.keyElement(), value.element, expiry.element, isNewKey ? onlyNew : "",
+      isNewKey ? labelled("Key", name) : keyName(this.key), value.element, expiry.element, isNewKey ? onlyNew : "",
       this.actions(this.button("Show the difference", review, "primary")),
     ];
     this.show(...this.form);
@@ -110,20 +105,26 @@ class ChangeDialog {
     const { bytes, lifetime, isNew } = this.change;
     const isDelete = bytes === null;
     const ms = isDelete ? null : lifetime();
-    const words = isDelete ? ["DEL", key]
-      : ["SET", key, bytes, ...(isNew ? ["NX"] : []), ...(ms === null ? [] : ["PX", String(ms)])];
-    const options = [...(state.fence ? ["--fence", state.fence] : []), ...(isNew ? ["--nx"] : []),
-      ...(ms === null ? [] : ["--px", `${ms}ms`])];
+    const words = isDelete ? ["DEL", key] : ["SET", key, bytes];
+    const options = state.fence ? ["--fence", state.fence] : [];
     const send = this.button(label, () => this.send(state, words), isDelete ? "danger" : "primary");
     const token = el("span", "Send the present token ", versionElement(state.fence));
 
+    if (isNew) {
+      words.push("NX");
+      options.push("--nx");
+    }
+    if (ms !== null) {
+      words.push("PX", String(ms));
+      options.push("--px", `${ms}ms`);
+    }
     send.disabled = state.fence !== undefined;
-    this.show(...notes, this.keyElement(), diffElement(state.bytes, bytes),
+    this.show(...notes, keyName(key), diffElement(state.bytes, bytes),
       isDelete ? "" : el("p.hint", `${byteSize(bytes.length)}; ${ms === null ? "for ever" : `for ${duration(ms)}`}.`),
       state.fence ? warning("A fencing token protects this key: the holder of a lock does not expect this change.",
         checkbox(token, { onchange: (event) => { send.disabled = !event.target.checked; } })) : "",
       this.actions(send, this.form ? button("Back", () => this.show(...this.form)) : null,
-        copyButton(() => keyCommand(isDelete ? "del" : "set", isDelete ? [key] : [key, bytes], options))));
+        copyButton(() => keyCommand(words[0].toLowerCase(), words.slice(1, 3), options))));
   }
 
   async send(state, words) {
@@ -143,7 +144,7 @@ class ChangeDialog {
     this.onDone(this.key);
   }
 
-  /* Nothing was written. Show what the change would do to the present state, and let the user decide. */
+  /* Nothing was written: ask again, with the present state. */
   showConflict(theirs) {
     const wasNew = this.change.isNew;
     this.change.isNew = false;
@@ -153,7 +154,7 @@ class ChangeDialog {
       return;
     }
     const [cause, label] = theirs.bytes === null
-      ? ["the key was deleted or has expired since you read it.", "Write it as a new key"]
+      ? ["the key was deleted or has expired.", "Write it as a new key"]
       : [wasNew ? "the key exists already." : "somebody else changed the key since you read it.",
         this.change.bytes === null ? "Delete theirs" : "Overwrite theirs"];
     this.ask(theirs, label, warning(`Nothing was changed: ${cause}`, "Below: − is the present value, + is yours."));

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Numbers, times and versions for people. */
-
 import { el, faint } from "./dom.js";
 
-const SECONDS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+export const UNITS_MS = { d: 86400000, h: 3600000, min: 60000, s: 1000 };
 
 export const count = (n) => n.toLocaleString("en");
 
@@ -19,10 +17,10 @@ export function byteSize(n) {
 
 /* In the two largest units: 45 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. */
 export function duration(ms) {
-  const seconds = Math.ceil(ms / 1000);
-  const first = SECONDS.findIndex(([, size]) => seconds >= size);
-  let rest = seconds;
-  const parts = SECONDS.slice(first, first + 2).map(([unit, size]) => {
+  const units = Object.entries(UNITS_MS);
+  let rest = Math.ceil(ms / 1000) * 1000;
+  const first = units.findIndex(([, size]) => rest >= size);
+  const parts = units.slice(first, first + 2).map(([unit, size]) => {
     const n = Math.floor(rest / size);
     rest %= size;
     return n > 0 ? `${n} ${unit}` : "";
@@ -51,17 +49,16 @@ export function parseVersion(version) {
 /* A version as a time and its counter. The title has the version itself. */
 export function versionElement(version) {
   const hlc = parseVersion(version);
-  return hlc ? el("span.number", { title: version }, time(hlc.ms), faint(` #${hlc.counter}`)) : faint("–");
+  return hlc ? el("span", { title: version }, time(hlc.ms), faint(` #${hlc.counter}`)) : faint("–");
 }
 
 const remaining = (deadline) => (deadline <= Date.now() ? "expired" : duration(deadline - Date.now()));
 
 /* The remaining time, counting down. undefined: the key does not expire. */
 export function countdown(deadline) {
-  return deadline ? el("span.countdown.number", { "data-deadline": deadline }, remaining(deadline)) : faint("–");
+  return deadline ? el("span.countdown", { "data-deadline": deadline }, remaining(deadline)) : faint("–");
 }
 
-/* Update all shown countdowns. Call once a second. */
 export function updateCountdowns() {
   document.querySelectorAll(".countdown").forEach((one) => { one.textContent = remaining(one.dataset.deadline); });
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of health: state, warnings with remedies, and charts of the last 15 minutes. */
-
 import { getJson } from "./api.js";
 import { chart } from "./chart.js";
 import { el, faint, poll, viewHead, warning } from "./dom.js";
 import { byteSize, count, microseconds } from "./format.js";
 
-const REFRESH_MS = 5000;
 const BROKERS = { plugin: "with the plugin", plain: "without the plugin", unknown: "not recognized yet" };
 
 const tile = (name, value, detail = "") => el("div.tile", el("dt", name), el("dd", value), el("dd.faint", detail));
@@ -52,19 +49,18 @@ function state({ ready, reason }) {
     el("strong", ready ? "● Ready " : "▲ Not ready "), ready ? "The store serves requests." : reason);
 }
 
-const explanation = () => el("p.notice", el("strong", "Only Health is shown: "), "this store has no console users. ",
-  el("code", "statestorectl console-token NAME"), " makes a line for a file of users; start the store with ",
-  el("code", "--console-users FILE"), ".");
+const explanation = () => el("p.notice", el("strong", "Only Health is shown. "),
+  el("code", "statestorectl console-token NAME"), " makes a line for a file of users, and ",
+  el("code", "--console-users FILE"), " names that file to the store.");
 
 export function showHealth(container, session, signal) {
-  const content = el("div.fields", faint("Loading…"));
+  const content = el("div", faint("Loading…"));
 
-  container.append(viewHead("Health"),
-    session.login === "unavailable" ? explanation() : "", content);
-  poll(signal, REFRESH_MS, content, async () => {
+  container.append(viewHead("Health"), session.login === "unavailable" ? explanation() : "", content);
+  poll(signal, content, async () => {
     const health = await getJson("/api/health", {}, signal);
-    content.replaceChildren(state(health),
-      ...health.warnings.map(({ text, remedy }) => warning(el("strong", `▲ ${text}`), remedy)),
+    return el("div.fields", state(health),
+      health.warnings.map(({ text, remedy }) => warning(el("strong", `▲ ${text}`), remedy)),
       tiles(health), charts(health.samples, health.commits !== null));
   });
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 import { getJson } from "./api.js";
-import { field } from "./bytes.js";
 
 /* At most this many keys, and characters of keys, are in memory. */
 export const KEYS_MAX = 5000;
 const CHARACTERS_MAX = 16e6;
+
+export const PATTERN_HELP = "* is any text, ? one character, [ab] one of these. ";
 
 /* What to search for: a text without wildcards is searched anywhere in the key. */
 export function patternOf(search) {
@@ -16,7 +17,7 @@ export function patternOf(search) {
 /* A key of a page of /api/keys or /api/locks. */
 export function readEntry(entry) {
   const deadline = Date.now() + entry.expires_in_ms;
-  return { ...entry, key: field(entry, "key"), deadline: Number.isNaN(deadline) ? undefined : deadline };
+  return { ...entry, deadline: Number.isNaN(deadline) ? undefined : deadline };
 }
 
 /* The keys that match a pattern, read page by page as SCAN lists them. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of keys: search, tree or flat list, and the selected key beside it. */
-
 import { deleteByPattern } from "./bulk_delete.js";
 import { button, el, emptyState, errorBox, faint, form, labelled, textInput } from "./dom.js";
 import { editKey } from "./edit.js";
 import { byteSize, count, countdown, plural, versionElement } from "./format.js";
-import { KEYS_MAX, KeySearch, patternOf } from "./key_search.js";
+import { KEYS_MAX, KeySearch, PATTERN_HELP, patternOf } from "./key_search.js";
 import { shown } from "./text.js";
 import { treeRows } from "./tree.js";
 import { showValue } from "./value.js";
@@ -16,7 +14,6 @@ const BATCH = 1000;
 /* Kept while other views are shown. active: the path or key of the row that the Tab key reaches. */
 const kept = { search: "", separator: "/", open: new Set(), selected: null, active: null };
 
-/* Go to the view of keys, and select a key there. */
 export function openKey(key) {
   kept.selected = { key };
   location.hash = "keys";
@@ -45,8 +42,11 @@ class KeysView {
         el("div.toolbar",
           form(() => this.searchFor(this.searchInput.value),
             labelled("Search keys", this.searchInput), button("Search", null, "primary")),
-          el("div.toolbar-row", el("label.check", "Tree by", this.separator), el("span.spring"),
-            button("New key", () => this.create()),
+          el("div.toolbar-row", el("label.check", "Tree by", this.separator),
+            button("New key", () => editKey({ onDone: (key) => {
+              this.startSearch();
+              this.select({ key });
+            } })),
             button("Delete by pattern", () => deleteByPattern(this.search.pattern, () => this.startSearch())))),
         el("div.row.head", { "aria-hidden": true }, el("span.name", "Key"), el("span.size", "Size"),
           el("span.size", "Expires in"), el("span.version", "Version")),
@@ -97,17 +97,15 @@ class KeysView {
     this.rows = treeRows([...entries.values()], kept.separator, kept.open);
     const names = this.rows.map(nameOf);
     if (!names.includes(kept.active)) kept.active = names[0];
-    const elements = this.rows.map((row) => this.rowElement(row));
-    this.list.replaceChildren(...(entries.size === 0 && isDone ? [this.emptyText()] : elements));
+    this.list.replaceChildren(...(
+      entries.size === 0 && isDone ? [this.emptyText()] : this.rows.map((row) => this.rowElement(row))));
     if (hadFocus) this.list.querySelector("[tabindex='0']")?.focus({ preventScroll: true });
     this.showStatus();
   }
 
   emptyText() {
-    return kept.search === ""
-      ? emptyState("No keys yet", "The store has no key that you may read.")
-      : emptyState("No key matches", "* is any text, ? one character, [ab] one of these. ",
-        button("Show all keys", () => this.searchFor("")));
+    return kept.search === "" ? emptyState("No keys yet", "The store has no key that you may read.")
+      : emptyState("No key matches", PATTERN_HELP, button("Show all keys", () => this.searchFor("")));
   }
 
   rowElement(row) {
@@ -118,14 +116,14 @@ class KeysView {
       onclick: () => this.activate(row),
     }, nameElement);
     nameElement.style.paddingInlineStart = `${16 * (Math.min(level, 12) - 1)}px`;
-    if (!entry) {
+    if (entry) {
+      element.ariaSelected = entry.key === kept.selected?.key;
+      element.append(el("span.size", byteSize(entry.bytes)), el("span.size", countdown(entry.deadline)),
+        el("span.version", versionElement(entry.version)));
+    } else {
       element.ariaExpanded = isOpen;
       element.append(faint(this.search.isDone ? plural(nKeys, "key") : `${count(nKeys)}+ keys`));
-      return element;
     }
-    element.ariaSelected = entry.key === kept.selected?.key;
-    element.append(el("span.size.number", byteSize(entry.bytes)), el("span.size", countdown(entry.deadline)),
-      el("span.version", versionElement(entry.version)));
     return element;
   }
 
@@ -166,8 +164,7 @@ class KeysView {
     kept.selected = entry;
     this.panes.classList.toggle("has-detail", entry !== null);
     if (!entry) {
-      this.detail.replaceChildren(emptyState("No key selected",
-        "Choose a key in the list to see its value, version, lifetime and fencing token."));
+      this.detail.replaceChildren(emptyState("No key selected", "Choose a key in the list to see its value."));
       return;
     }
     showValue(this.detail, entry, {
@@ -175,13 +172,6 @@ class KeysView {
       onChanged: () => this.startSearch(),
       onClose: () => this.panes.classList.remove("has-detail"),
     });
-  }
-
-  create() {
-    editKey({ onDone: (key) => {
-      this.startSearch();
-      this.select({ key });
-    } });
   }
 }
 

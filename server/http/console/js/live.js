@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of changes, expiries and refused requests as they happen. */
-
 import { getJson, readEvents } from "./api.js";
-import { field } from "./bytes.js";
+import { parseJson } from "./bytes.js";
 import {
   button, el, emptyState, errorBox, faint, form, labelled, poll, sleep, statusLine, table, textInput, viewHead,
 } from "./dom.js";
-import { byteSize, count, time } from "./format.js";
+import { byteSize, count, plural, time } from "./format.js";
 import { patternOf } from "./key_search.js";
 import { openKey } from "./keys.js";
 import { shown } from "./text.js";
 
-const ROWS_MAX = 500;
+const EVENTS_MAX = 500;
 const DRAW_MS = 250;
 const RETRY_MS = 2000;
-const KINDS = { set: "set", delete: "deleted", expire: "expired", refused: "refused", gap: "gap" };
+const KINDS = { delete: "deleted", expire: "expired" };
 
 const kept = { search: "", client: "" };
 
@@ -26,9 +24,9 @@ function clientElement({ client, user }) {
 
 /* A row is an event; or a gap with a text. */
 const COLUMNS = [
-  ["Time", (row) => (row.time_ms ? el("span.number", time(row.time_ms)) : "")],
-  ["What", ({ kind }) => el("span.kind", { className: `kind ${kind}` }, KINDS[kind])],
-  ["Key", ({ key }) => (key === undefined ? "" : button(shown(key), () => openKey(key), "link"))],
+  ["Time", (row) => (row.time_ms ? time(row.time_ms) : "")],
+  ["What", ({ kind }) => el(`span.kind.${kind}`, KINDS[kind] ?? kind)],
+  ["Key", ({ key }) => (key ? button(shown(key), () => openKey(key), "link") : "")],
   ["Client", (row) => (row.text ? "" : clientElement(row))],
   ["Details", ({ text, verb, bytes, error }) => el("span", text ?? verb ?? "", " ",
     error ? el("span.bad", shown(error, 200)) : bytes === undefined ? "" : byteSize(bytes))],
@@ -57,7 +55,7 @@ export function showLive(container, session, viewSignal) {
 
   /* Bounded, also while the view is paused. */
   function add(row) {
-    rows = [row, ...rows.slice(0, ROWS_MAX - 1)];
+    rows = [row, ...rows.slice(0, EVENTS_MAX - 1)];
     nWaiting++;
     isDirty = true;
   }
@@ -84,11 +82,11 @@ export function showLive(container, session, viewSignal) {
         startedMs = health.started_ms;
         const wanted = { pattern: patternOf(kept.search), client: kept.client || undefined, after: lastId };
         await readEvents(wanted, (event) => {
-          const data = JSON.parse(event.data);
+          const data = parseJson(event.data);
           error = null;
           lastId = event.id ?? lastId;
           if (event.event === "gap") addGap(`${count(data.lost)} events are missing here: this page was too slow.`);
-          else add({ ...data, key: field(data, "key"), client: field(data, "client"), user: field(data, "user") });
+          else add(data);
         }, signal);
       } catch (failure) {
         /* Of a lost connection the banner tells. */
@@ -99,32 +97,23 @@ export function showLive(container, session, viewSignal) {
     }
   }
 
-  function draw() {
-    if (!isDirty) return;
+  async function draw() {
+    if (!isDirty) return content.firstChild;
     isDirty = false;
-    if (isPaused) {
-      status.textContent = `Paused; ${count(nWaiting)} new events`;
-      return;
-    }
-    status.textContent = rows.length < ROWS_MAX ? `${count(rows.length)} events` : `The last ${ROWS_MAX} events`;
-    list.setRows(rows);
-    if (error) content.replaceChildren(errorBox(error));
-    else if (rows.length > 0) content.replaceChildren(list.element);
-    else {
-      content.replaceChildren(emptyState("Waiting for events",
-        "Changes, expiries and refused requests appear here. “Last minute” shows what has happened already."));
-    }
-  }
-
-  function filter() {
-    Object.assign(kept, { search: search.value, client: client.value });
-    start();
+    status.textContent = isPaused ? `Paused; ${count(nWaiting)} new events`
+      : `${rows.length < EVENTS_MAX ? "" : "The last "}${plural(rows.length, "event")}`;
+    if (isPaused) return content.firstChild;
+    return error ? errorBox(error) : list(rows, emptyState("Waiting for events",
+      "Changes, expiries and refused requests appear here. “Last minute” shows what has happened already."));
   }
 
   container.append(
     viewHead("Live", status, pause, button("Last minute", () => start(0))),
-    form(filter, labelled("Keys", search), labelled("Client", client), button("Filter", null, "primary")),
+    form(() => {
+      Object.assign(kept, { search: search.value, client: client.value });
+      start();
+    }, labelled("Keys", search), labelled("Client", client), button("Filter", null, "primary")),
     content);
   start();
-  poll(viewSignal, DRAW_MS, content, draw);
+  poll(viewSignal, content, draw, DRAW_MS);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view of locks: who holds them, for how long, and who waits. */
-
 import { getJson } from "./api.js";
-import { field } from "./bytes.js";
-import { button, el, emptyState, faint, poll, statusLine, table, viewHead } from "./dom.js";
+import { button, el, emptyState, faint, poll, ROWS_MAX, statusLine, table, viewHead } from "./dom.js";
 import { count, countdown, plural, versionElement } from "./format.js";
 import { readEntry } from "./key_search.js";
 import { openKey } from "./keys.js";
 import { shown } from "./text.js";
 
-const LOCKS_MAX = 2000;
-const REFRESH_MS = 3000;
 
 function watchersElement({ watchers, n_watchers: nWatchers }) {
   if (nWatchers === 0) return faint("nobody");
@@ -35,18 +30,17 @@ export function showLocks(container, session, signal) {
   const content = el("div", faint("Loading…"));
 
   container.append(viewHead("Locks", status), content);
-  poll(signal, REFRESH_MS, content, async () => {
+  poll(signal, content, async () => {
     const locks = [];
     let token;
     do {
       const page = await getJson("/api/locks", { token }, signal);
-      locks.push(...page.keys.map((lock) => ({ ...readEntry(lock), value: field(lock, "value") })));
+      locks.push(...page.keys.map(readEntry));
       token = page.token;
-    } while (token !== undefined && locks.length < LOCKS_MAX);
+    } while (token !== undefined && locks.length < ROWS_MAX);
     status.textContent = `${token === undefined ? "" : "The first "}${plural(locks.length, "lock")}`;
-    list.setRows(locks.sort((a, b) => (a.version < b.version ? 1 : -1)));
-    content.replaceChildren(locks.length > 0 ? list.element
-      : emptyState("No lock is held", "A lock is a key that expires. Try it in a terminal: ",
+    return list(locks.sort((a, b) => (a.version < b.version ? 1 : -1)),
+      emptyState("No lock is held", "A lock is a key that expires. Try it in a terminal: ",
         el("code", "statestorectl lock backup -- sleep 60")));
   });
 }

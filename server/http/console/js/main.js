@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The frame of the page: login, navigation, and the banner when the server is lost. */
-
-import { connection, getJson, hasToken, logIn, logOut } from "./api.js";
+import { connection, getJson, logIn, logOut } from "./api.js";
 import { showClients } from "./clients.js";
 import { showControl } from "./control.js";
-import { button, el, errorBox, faint, labelled } from "./dom.js";
+import { button, el, errorBox, faint, form, labelled, textInput } from "./dom.js";
 import { updateCountdowns } from "./format.js";
 import { showHealth } from "./health.js";
 import { showKeys } from "./keys.js";
@@ -14,13 +12,14 @@ import { showLocks } from "./locks.js";
 import { shown } from "./text.js";
 
 const isUser = (session) => session.user !== null;
+const isOperator = (session) => session.operator;
 
 /* goesOn: the view reads again and again by itself. */
 const VIEWS = {
   keys: { label: "Keys", show: showKeys, isFor: isUser },
   locks: { label: "Locks", show: showLocks, isFor: isUser, goesOn: true },
-  clients: { label: "Clients", show: showClients, isFor: (session) => session.operator, goesOn: true },
-  live: { label: "Live", show: showLive, isFor: (session) => session.operator, goesOn: true },
+  clients: { label: "Clients", show: showClients, isFor: isOperator, goesOn: true },
+  live: { label: "Live", show: showLive, isFor: isOperator, goesOn: true },
   health: { label: "Health", show: showHealth, isFor: () => true, goesOn: true },
   control: { label: "Control", show: showControl, isFor: (session) => session.operator && session.control },
 };
@@ -28,10 +27,9 @@ const VIEWS = {
 const byId = (id) => document.getElementById(id);
 const isDialogOpen = () => document.querySelector("dialog") !== null;
 let session = null;
-let view = null; /* the row in VIEWS */
+let view = null;
 let viewEnd = new AbortController();
 
-/* Return an empty place for the next view. */
 function openPlace(title, classes) {
   viewEnd.abort();
   viewEnd = new AbortController();
@@ -52,31 +50,25 @@ function showView() {
     el("a", { href: `#${name}`, "aria-current": name === current ? "page" : null }, VIEWS[name].label)));
   byId("account").replaceChildren(...(isUser(session) ? [
     faint(session.operator ? "Operator" : "User"), shown(session.user, 40),
-    session.login === "token" ? button("Log out", () => logOut(""), "plain") : "",
+    session.login === "token" ? button("Log out", () => logOut(), "plain") : "",
   ] : []));
   view = VIEWS[current];
   view.show(openPlace(view.label, `view view-${current}`), session, viewEnd.signal);
 }
 
-const LOGIN_ERRORS = {
-  401: "This token is not known to the store. Check that you pasted all of it.",
-  429: "Too many wrong tokens came from this address. Try again in a few seconds.",
-};
-
-function showLogin(status = 0) {
-  const token = el("input", { type: "password", autocomplete: "off", required: true });
-  const onsubmit = (event) => {
-    event.preventDefault();
+function showLogin(reason) {
+  const token = textInput({ type: "password", required: true });
+  const submit = () => {
     logIn(token.value.trim());
     start();
   };
   session = null;
   byId("nav").replaceChildren();
   byId("account").replaceChildren();
-  openPlace("Log in", "login card").append(el("form.fields", { onsubmit },
-    el("h1", "Log in"), labelled("Token", token),
+  openPlace("Log in", "login card").append(
+    el("h1", "Log in"), form(submit, labelled("Token", token), button("Log in", null, "primary")),
     el("p.hint", "statestorectl console-token NAME makes it. It is kept until this tab is closed."),
-    LOGIN_ERRORS[status] ? errorBox(new Error(LOGIN_ERRORS[status])) : null, button("Log in", null, "primary")));
+    reason ? errorBox(new Error(reason)) : "");
   token.focus();
 }
 
@@ -84,10 +76,12 @@ async function start() {
   try {
     session = await getJson("/api/session");
   } catch (error) {
-    if (LOGIN_ERRORS[error.status]) showLogin(error.status);
+    if (error.status === 429) {
+      showLogin("Too many wrong tokens came from this address. Try again in a few seconds.");
+    }
     return;
   }
-  if (session.login === "token" && !isUser(session)) showLogin(hasToken() ? 401 : 0);
+  if (session.login === "token" && !isUser(session)) showLogin();
   else showView();
 }
 
@@ -99,7 +93,7 @@ connection.addEventListener("online", () => {
   byId("banner").hidden = true;
   if (!session || !(view.goesOn || isDialogOpen())) start();
 });
-connection.addEventListener("logged-out", ({ detail }) => showLogin(detail ? 401 : 0));
+connection.addEventListener("logged-out", ({ detail }) => showLogin(detail));
 window.addEventListener("hashchange", showView);
 setInterval(updateCountdowns, 1000);
 start();

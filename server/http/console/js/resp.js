@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* RESP3, as far as the state store protocol uses it. */
-
-import { bytesFromText, concatenate } from "./bytes.js";
+import { asBytes, bytesFromText, concatenate } from "./bytes.js";
 
 /* Return the bytes of an array of words. A word is a text or a Uint8Array. */
 export function encodeRequest(words) {
   const parts = [bytesFromText(`*${words.length}\r\n`)];
   for (const word of words) {
-    const bytes = typeof word === "string" ? bytesFromText(word) : word;
+    const bytes = asBytes(word);
     parts.push(bytesFromText(`$${bytes.length}\r\n`), bytes, bytesFromText("\r\n"));
   }
   return concatenate(parts);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Command lines of statestorectl, quoted for a POSIX shell. */
-
-import { bytesFromText, decodeUtf8, hexFromBytes } from "./bytes.js";
+import { asBytes, bytesFromText, decodeUtf8, hexFromBytes } from "./bytes.js";
 import { escaped } from "./text.js";
 
 const ARGUMENT_MAX = 16384;
@@ -17,7 +15,6 @@ export function quote(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/* Return `statestorectl WORDS`. */
 export const commandLine = (...words) => ["statestorectl", ...words].map(quote).join(" ");
 
 /*
@@ -25,7 +22,7 @@ export const commandLine = (...words) => ["statestorectl", ...words].map(quote).
  * --hex if the shell or the terminal could change them. A long value is read from a file.
  */
 export function keyCommand(name, words, options = []) {
-  const bytes = words.map((word) => (typeof word === "string" ? bytesFromText(word) : word));
+  const bytes = words.map(asBytes);
   const isFile = bytes[1]?.length > ARGUMENT_MAX;
   const given = isFile ? bytes.slice(0, 1) : bytes;
   const texts = given.map(decodeUtf8);

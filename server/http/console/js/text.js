@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Text of clients is hostile: it may have markup, control characters, and characters that change the direction or
- * hide text. Such characters are shown as escapes.
- */
+/* Text of clients is hostile: control characters, and those that change the direction or hide text, are escaped. */
 
 import { button, el, faint } from "./dom.js";
 
@@ -17,7 +14,6 @@ function escapeCharacter(character) {
     (isByte ? `\\x${(code & 0xff).toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`);
 }
 
-/* As one string, for titles. */
 export const escaped = (text) => text.replace(HIDDEN, escapeCharacter);
 
 function nodes(text, keepLines) {
@@ -41,3 +37,5 @@ export function shownOnRequest(text, maxLength, keepLines = false) {
   }
   return box;
 }
+
+export const keyName = (name) => el("p.key-name", shownOnRequest(name, 160));

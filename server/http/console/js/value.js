@@ -1,42 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The selected key: its details, and its value in several formats. */
-
 import { readKey } from "./api.js";
 import { decodeUtf8, hexDump } from "./bytes.js";
 import { showWatchersOf } from "./clients.js";
-import { button, download, el, emptyState, errorBox, faint, table } from "./dom.js";
+import { button, download, el, emptyState, errorBox, faint, region, table } from "./dom.js";
 import { deleteKey, editKey } from "./edit.js";
 import { byteSize, count, countdown, versionElement } from "./format.js";
 import { shown, shownOnRequest } from "./text.js";
 import { formatsOf, indentJson, parseNdjson } from "./value_formats.js";
 
-/* Larger values are loaded only when asked. */
+/* Larger values are loaded only when asked, and longer texts are cut. */
 const LARGE = 65536;
-const SHOWN_CHARACTERS = 65536;
-const TABLE_ROWS = 500;
 
 function linesElement(text) {
   const { columns, rows } = parseNdjson(text);
   const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const column = (name) => [shown(name), (row) => (name in row ? shown(asText(row[name]), 200) : "")];
-  return el("div", table("Lines of the value", columns.map(column), rows.slice(0, TABLE_ROWS)).element,
-    rows.length > TABLE_ROWS ? el("p.hint", `${TABLE_ROWS} of ${count(rows.length)} lines: download it for all.`)
-      : null);
+  return table("Lines of the value", columns.map(column))(rows);
 }
 
 function formatted(format, bytes, text) {
   if (bytes.length === 0) return faint("The value is empty.");
   if (format === "Table") return linesElement(text);
   const lines = { Hex: () => hexDump(bytes), JSON: () => indentJson(text), Text: () => text }[format]();
-  return el("pre", shownOnRequest(lines, SHOWN_CHARACTERS, true));
+  return el("pre", shownOnRequest(lines, LARGE, true));
 }
 
-/* The value with a button for each format. */
 function valueElement(bytes) {
   const text = decodeUtf8(bytes);
   const formats = formatsOf(text);
-  const content = el("div.value", { tabIndex: 0, role: "region", "aria-label": "Value" });
+  const content = region("value", "Value");
   const buttons = formats.map((format) => button(format, () => choose(format), "tab"));
 
   function choose(format) {
@@ -45,10 +38,11 @@ function valueElement(bytes) {
   }
 
   choose(formats[0]);
-  return el("div", el("div.tabs", buttons), content);
+  return el("div", el("div", buttons), content);
 }
 
-function details(state, size) {
+function details(state) {
+  const { size } = state;
   const item = (name, value) => el("div", el("dt", name), el("dd", value));
   return el("dl.details",
     item("Size", `${byteSize(size)}${size >= 1024 ? ` (${count(size)} bytes)` : ""}`),
@@ -57,42 +51,35 @@ function details(state, size) {
     item("Fencing token", state.fence ? versionElement(state.fence) : "none"));
 }
 
-/* Show a key in the container. onChanged() after a change, onClose() for "back to the list". */
 export function showValue(container, entry, { isOperator, onChanged, onClose }) {
   const { key } = entry;
   const body = el("div.detail-body");
-  const reload = (label) => button(label, () => load(LARGE));
+  const reload = (label) => button(label, () => load());
 
-  async function load(maxBytes) {
+  async function load(maxBytes = LARGE) {
     body.replaceChildren(faint("Loading…"));
     try {
       const state = await readKey(key, maxBytes);
       if (state.bytes) showLoaded(state);
-      else if (state.bytes === null) showMissing();
-      else showLarge(state, state.size);
+      else if (state.bytes === null) body.replaceChildren(emptyState("This key does not exist", "", reload("Reload")));
+      else showLarge(state);
     } catch (error) {
       body.replaceChildren(errorBox(error), reload("Try again"));
     }
   }
 
-  function showMissing() {
-    body.replaceChildren(emptyState("This key does not exist", "It was deleted or has expired, or it was never set. ",
-      reload("Reload")));
-  }
-
-  function showLarge(state, size) {
-    body.replaceChildren(details(state, size), emptyState("A large value",
-      `The value has ${byteSize(size)}. Values above 64 KiB are loaded only when asked. `,
-      button("Load it", () => load(Infinity))));
+  function showLarge(state) {
+    body.replaceChildren(details(state),
+      emptyState("A large value", "It is loaded only when asked. ", button("Load it", () => load(Infinity))));
   }
 
   function showLoaded(current) {
     const onDone = () => {
-      load(LARGE);
+      load();
       onChanged();
     };
     body.replaceChildren(
-      details(current, current.size),
+      details(current),
       el("div.actions",
         button("Edit", () => editKey({ key, current, onDone }), "primary"),
         button("Delete", () => deleteKey({ key, current, onDone })),
@@ -103,7 +90,7 @@ export function showValue(container, entry, { isOperator, onChanged, onClose }) 
   }
 
   container.replaceChildren(
-    el("header.detail-head", button("‹ Keys", onClose, "plain back"), el("h2", shownOnRequest(key, 160))), body);
-  if (entry.bytes > LARGE) showLarge(entry, entry.bytes);
-  else load(LARGE);
+    el("header.view-head", button("‹ Keys", onClose, "plain back"), el("h2", shownOnRequest(key, 160))), body);
+  if (entry.bytes > LARGE) showLarge({ ...entry, size: entry.bytes });
+  else load();
 }

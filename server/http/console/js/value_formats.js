@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a value is, and how it can be shown. */
-
 const INDENT_LEVELS_MAX = 40;
 const COLUMNS_MAX = 40;
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[[\]{},:]|\s+/g;
