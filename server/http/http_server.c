@@ -284,6 +284,12 @@ static bool find_route(struct http_exchange *exchange, const char *method, const
         return false;
 }
 
+static bool is_admitted(struct http_exchange *exchange) {
+        const struct http_routes *routes = exchange->routes;
+
+        return !routes->admit || routes->admit(routes->admit_userdata, exchange);
+}
+
 /* Reserve memory for the body, or reply that there is none. The library has checked the syntax. */
 static bool admit_body(struct http_exchange *exchange) {
         struct slice length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -367,9 +373,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 *state = exchange = exchange_new(userdata, connection);
                 if (!exchange)
                         return MHD_NO;
-                if (find_route(exchange, method, path) &&
-                    (!exchange->routes->admit ||
-                     exchange->routes->admit(exchange->routes->admit_userdata, exchange)))
+                if (find_route(exchange, method, path) && is_admitted(exchange))
                         admit_body(exchange);
         } else if (*n_upload > 0) {
                 buf_append(&exchange->body, upload, *n_upload);
@@ -377,7 +381,9 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 exchange->is_broken = buf_failed(&exchange->body);
         } else if (!exchange->is_complete) {
                 exchange->is_complete = true;
-                exchange->route->handle(exchange->routes->userdata, exchange);
+                /* Again: a reload may have removed the user while the body arrived. */
+                if (is_admitted(exchange))
+                        exchange->route->handle(exchange->routes->userdata, exchange);
         }
         return continue_exchange(exchange);
 }
