@@ -304,6 +304,10 @@ static bool admit_body(struct http_exchange *exchange) {
                 http_reply_error(exchange, HTTP_TOO_LARGE, "a body has at most 1 MiB");
                 return false;
         }
+        if (n_bytes > 0 && strcmp(exchange->route->method, MHD_HTTP_METHOD_POST) != 0) {
+                http_reply_error(exchange, HTTP_TOO_LARGE, "this page takes no body");
+                return false;
+        }
         if (http->n_body_bytes + n_bytes > HTTP_BODIES_MAX) {
                 http_reply_error(exchange, HTTP_TOO_MANY, "too many other requests have a body");
                 return false;
