@@ -21,6 +21,7 @@ struct console {
         struct console_config config;
         struct http_server *http;
         const struct console_users *users;
+        unsigned int n_users_set; /* how often the users were set */
         struct token_guard guard;
         struct log_limit wrong_tokens;
         struct health_history history;
@@ -203,6 +204,11 @@ void console_add_routes(struct console *console, const struct http_route *routes
 
 void console_set_users(struct console *console, const struct console_users *users) {
         console->users = users;
+        console->n_users_set++;
+}
+
+unsigned int console_n_users_set(const struct console *console) {
+        return console->n_users_set;
 }
 
 int console_open(struct console **ret_console, uv_loop_t *loop, struct http_server *http,

@@ -34,9 +34,12 @@ void console_close(struct console *console);
 
 /*
  * The users from now on, borrowed until the next call. NULL: only Health is shown, except with is_dev. A
- * user that is missing is refused at its next request.
+ * user that is missing is refused at its next request. Streams end.
  */
 void console_set_users(struct console *console, const struct console_users *users);
+
+/* How often they were set: a stream ends when this changes. */
+unsigned int console_n_users_set(const struct console *console);
 
 /*
  * Add routes. Each request is checked before its body is read: Host and Origin, the Content-Type of

@@ -31,6 +31,7 @@ struct console_stream {
         struct slice pattern, client; /* absent: all */
         uint64_t number;              /* of the last event that was examined */
         int64_t sent_ms;              /* monotonic */
+        unsigned int n_users_set;     /* when its user was admitted */
         struct buf pending;           /* bytes that do not fit */
         size_t n_sent;                /* of pending */
         uint8_t texts[];
@@ -94,6 +95,8 @@ static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
         int64_t now_ms = system_clock_mono_ms();
         struct slice rest;
 
+        if (console_n_users_set(stream->api->console) != stream->n_users_set)
+                return HTTP_STREAM_END; /* the user may be removed: the reader may ask again */
         if (stream->n_sent == stream->pending.length) {
                 buf_reset(&stream->pending);
                 stream->n_sent = 0;
@@ -122,7 +125,8 @@ void console_on_stream_timer(uv_timer_t *timer) {
                 const struct console_stream *stream = api->streams[i];
 
                 if (stream && (event_log_last(api->events) > stream->number ||
-                               now_ms - stream->sent_ms >= KEEPALIVE_MS))
+                               now_ms - stream->sent_ms >= KEEPALIVE_MS ||
+                               stream->n_users_set != console_n_users_set(api->console)))
                         http_stream_wake(stream->exchange);
         }
 }
@@ -185,6 +189,7 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
                 return;
         }
         stream->api = api;
+        stream->n_users_set = console_n_users_set(api->console);
         stream->exchange = exchange;
         stream->number = first_number(api, http_argument(exchange, "after").data, number);
         buf_append_string(&stream->pending, ":\n\n"); /* the peer gets the headers at once */
