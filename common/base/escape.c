@@ -56,6 +56,15 @@ size_t printable_length(struct slice text) {
         return length > 0 && is_printable(code_point(text.data, length)) ? length : 0;
 }
 
+/* \uXXXX. snprintf() would take three times as long for a text of control characters. */
+static void append_code(uint32_t code, char ret_escaped[ESCAPED_SIZE]) {
+        static const char digits[] = "0123456789abcdef";
+        const char text[] = { '\\', 'u', digits[code >> 12 & 15], digits[code >> 8 & 15],
+                              digits[code >> 4 & 15], digits[code & 15], '\0' };
+
+        memcpy(ret_escaped, text, sizeof(text));
+}
+
 size_t escape_character(struct slice text, char ret_escaped[ESCAPED_SIZE]) {
         uint8_t lead = text.data[0];
         size_t length;
@@ -74,6 +83,6 @@ size_t escape_character(struct slice text, char ret_escaped[ESCAPED_SIZE]) {
         else if (lead == '\n')
                 snprintf(ret_escaped, ESCAPED_SIZE, "\\n");
         else if (!is_printable(code_point(text.data, length))) /* at most 0xFFFF */
-                snprintf(ret_escaped, ESCAPED_SIZE, "\\u%04x", (uint16_t)code_point(text.data, length));
+                append_code(code_point(text.data, length), ret_escaped);
         return length;
 }

@@ -39,6 +39,7 @@
 #define SEND_BUFFER          (128 << 10) /* the kernel doubles it */
 #define STREAM_BLOCK         4096
 #define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
+#define PAUSE_MAX_MS         500 /* well below the timeout of a connection */
 
 struct http_exchange {
         struct http_server *http;
@@ -410,7 +411,7 @@ static bool is_full(const struct http_server *http) {
 }
 
 static void run_library(struct http_server *http) {
-        uint64_t from_ns = uv_hrtime(), took_ns;
+        uint64_t from_ns = uv_hrtime(), took_ns, pause_ms;
         bool was_full = is_full(http);
 
         http->has_resumed = false;
@@ -423,7 +424,8 @@ static void run_library(struct http_server *http) {
         http->is_paused = true;
         uv_poll_stop(&http->poll);
         uv_update_time(http->timer.loop);
-        uv_timer_start(&http->timer, http_on_timer, PAUSE_FACTOR * took_ns / NS_PER_MS + 1, 0);
+        pause_ms = PAUSE_FACTOR * took_ns / NS_PER_MS + 1;
+        uv_timer_start(&http->timer, http_on_timer, pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS, 0);
 }
 
 static void http_on_ready(uv_poll_t *poll, int status, int events) {
