@@ -32,7 +32,7 @@
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        int error; /* why etcd was not read */
+        char etcd[32]; /* why etcd was not read: the text before its first digit */
 };
 
 struct standby {
@@ -68,26 +68,24 @@ static void describe_decision(const struct standby *standby, const struct electi
                          election_reason_text(decision->reason));
 }
 
-/* Log a change of the reason, or of the leader. */
+/* Log a change of the reason, or of the leader. Digits are no change: libcurl names milliseconds. */
 static void log_change(struct standby *standby, const struct election_decision *decision) {
         const struct cluster_view *view = &standby->server->cluster;
-        bool is_unknown = decision->reason == ELECTION_UNKNOWN;
-        struct logged_state state = { .reason = (int)decision->reason,
-                                      .term = view->term,
-                                      .error = is_unknown ? standby->result : 0 };
-        struct logged_state *logged = &standby->logged;
+        struct logged_state state = { .reason = (int)decision->reason, .term = view->term };
+        const struct logged_state *logged = &standby->logged;
+        const char *etcd = "";
 
-        if (state.reason == logged->reason && state.term == logged->term && state.error == logged->error)
+        if (decision->reason == ELECTION_UNKNOWN)
+                etcd = standby->result == -EBADMSG ? "the header is damaged"
+                                                   : storage_etcd_reason(standby->storage);
+        snprintf(state.etcd, sizeof(state.etcd), "%.*s", (int)strcspn(etcd, "0123456789"), etcd);
+        if (state.reason == logged->reason && state.term == logged->term &&
+            strcmp(state.etcd, logged->etcd) == 0)
                 return;
 
-        if (!is_unknown)
-                log_limited(&standby->log_limit, LOG_INFO, "%s: term=%" PRIu64, view->waits_for, view->term);
-        else
-                log_limited(&standby->log_limit, LOG_INFO, "%s: term=%" PRIu64 " etcd=%s", view->waits_for,
-                            view->term,
-                            state.error == -EBADMSG ? "the header is damaged"
-                                                    : storage_etcd_reason(standby->storage));
-        *logged = state;
+        log_limited(&standby->log_limit, LOG_INFO, "%s: term=%" PRIu64 "%s%s", view->waits_for, view->term,
+                    *etcd ? " etcd=" : "", etcd);
+        standby->logged = state;
 }
 
 static void show_decision(struct standby *standby, const struct election_decision *decision) {

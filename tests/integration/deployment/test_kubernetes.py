@@ -141,7 +141,7 @@ def test_the_memory_limit_is_twice_the_maximum_of_the_store(container):
 
 
 def test_probes_request_existing_pages(container):
-    pages = set(re.findall(r'\{ "(/\w+)"', (REPOSITORY / "server" / "http" / "pages.c").read_text()))
+    pages = set(re.findall(r'"(/\w+)"', (REPOSITORY / "server" / "http" / "page_routes.c").read_text()))
     [port] = container["ports"]
 
     assert environment(container)["STATESTORE_HTTP_LISTEN"].endswith(f":{port['containerPort']}")
