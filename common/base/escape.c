@@ -59,8 +59,13 @@ size_t printable_length(struct slice text) {
 /* \uXXXX. snprintf() would take three times as long for a text of control characters. */
 static void append_code(uint32_t code, char ret_escaped[ESCAPED_SIZE]) {
         static const char digits[] = "0123456789abcdef";
-        const char text[] = { '\\', 'u', digits[code >> 12 & 15], digits[code >> 8 & 15],
-                              digits[code >> 4 & 15], digits[code & 15], '\0' };
+        const char text[] = { '\\',
+                              'u',
+                              digits[code >> 12 & 15],
+                              digits[code >> 8 & 15],
+                              digits[code >> 4 & 15],
+                              digits[code & 15],
+                              '\0' };
 
         memcpy(ret_escaped, text, sizeof(text));
 }
