@@ -7,11 +7,14 @@ from support.downloads import require_program, unavailable
 from support.process import wait_until
 
 # Find an element that is shown: a button by its label, a row of the list by its name.
-FIND = """
+FOUND = """
 const [selector, text] = arguments;
-return [...document.querySelectorAll(selector)].find((element) => element.checkVisibility() && !element.disabled &&
+const found = [...document.querySelectorAll(selector)].find((element) => element.checkVisibility() && !element.disabled &&
   (text === null || (element.querySelector(".name bdi") ?? element).innerText.trim() === text)) ?? null;
 """
+FIND = f"{FOUND} return found;"
+# Click in the same script: the page may replace the element at any time.
+CLICK = f"{FOUND} found?.click(); return found !== null;"
 TEXT = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText).join('\\n')"
 REQUEST = """
 const [words, conditions, done] = arguments;
@@ -72,14 +75,14 @@ class Page:
         except TimeoutError as error:
             raise AssertionError(f"{error}\n{self.text()}") from None
 
-    def find(self, selector, text=None):
+    def find(self, selector, text=None, script=FIND):
         try:
-            return wait_until(lambda: self.driver.execute_script(FIND, selector, text), f"{selector} {text}", 8)
+            return wait_until(lambda: self.driver.execute_script(script, selector, text), f"{selector} {text}", 8)
         except TimeoutError as error:
             raise AssertionError(f"{error}\n{self.text()}") from None
 
     def click(self, selector, text=None):
-        self.driver.execute_script("arguments[0].click()", self.find(selector, text))
+        self.find(selector, text, CLICK)
 
     def press(self, label):
         """Press a button: of the dialog, if one is open."""
