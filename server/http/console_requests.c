@@ -305,13 +305,14 @@ static void reply_with_keys(struct console_request *request, const struct reply 
 
         (void)message;
         if (outcome != OUTCOME_PAGE) {
-                struct slice text = encoder_error_text(outcome);
+                CLEANUP(buf_deinit) struct buf text = { 0 };
 
+                buf_append_slice(&text, encoder_error_text(outcome));
                 http_reply_error(request->exchange,
                                  outcome == OUTCOME_NOT_AUTHORIZED ? HTTP_FORBIDDEN
                                  : outcome == OUTCOME_SYNTAX_ERROR ? HTTP_BAD_REQUEST
                                                                    : HTTP_UNAVAILABLE,
-                                 (const char *)text.data);
+                                 buf_text(&text) ?: "out of memory");
                 return;
         }
         json_begin(&json);
