@@ -38,7 +38,7 @@
 #define CONNECTION_TIMEOUT_S 2           /* of a connection that receives and sends nothing */
 #define SEND_BUFFER          (128 << 10) /* the kernel doubles it */
 #define STREAM_BLOCK         4096
-#define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
+#define PAUSE_FACTOR         10  /* pause after a run, in durations of that run */
 #define PAUSE_MAX_MS         500 /* well below the timeout of a connection */
 
 struct http_exchange {
@@ -47,6 +47,7 @@ struct http_exchange {
         struct http_exchange *next, *previous; /* of the server */
         const struct http_routes *routes;
         const struct http_route *route;
+        bool is_head;
 
         size_t n_body_reserved; /* of the server's n_body_bytes */
         struct buf body;
@@ -204,9 +205,12 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *bytes, size_
 void http_stream(struct http_exchange *exchange, const char *content_type,
                  const struct http_waiting *waiting) {
         exchange->waiting = *waiting;
-        set_response(exchange, HTTP_OK, content_type,
-                     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, exchange,
-                                                       NULL));
+        if (exchange->is_head)
+                http_reply_error(exchange, HTTP_METHOD_NOT_ALLOWED, "a stream has no HEAD");
+        else
+                set_response(exchange, HTTP_OK, content_type,
+                             MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream,
+                                                               exchange, NULL));
 }
 
 void http_stream_wake(struct http_exchange *exchange) {
@@ -378,6 +382,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 *state = exchange = exchange_new(userdata, connection);
                 if (!exchange)
                         return MHD_NO;
+                exchange->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
                 if (find_route(exchange, method, path) && is_admitted(exchange))
                         admit_body(exchange);
         } else if (*n_upload > 0) {

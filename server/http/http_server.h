@@ -181,8 +181,8 @@ struct http_waiting {
 void http_wait(struct http_exchange *exchange, const struct http_waiting *waiting);
 
 /*
- * Reply with a stream of bytes, as long as read() has some. A peer that does not read for 2 s is
- * disconnected; until then its bytes wait in the caller, beyond the send buffer.
+ * Reply with a stream of bytes, as long as read() has some; HEAD gets 405. A peer that does not read
+ * for 2 s is disconnected; until then its bytes wait in the caller, beyond the send buffer.
  */
 void http_stream(struct http_exchange *exchange, const char *content_type,
                  const struct http_waiting *waiting);

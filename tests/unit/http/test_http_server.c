@@ -447,6 +447,11 @@ Test(http_server, stream_sends_what_there_is_and_waits) {
         peer_close(&peer);
 }
 
+Test(http_server, stream_has_no_head) {
+        cr_expect(answers("HEAD /stream" CLOSING "\r\n", "HTTP/1.1 405 "));
+        cr_expect_eq(n_ended, 1);
+}
+
 Test(http_server, stream_ends_when_a_closed_peer_is_written_to) {
         struct peer peer = wait_for("/stream");
 
