@@ -13,21 +13,35 @@
 #include "http/console_files.h"
 #include "http/console_origin.h"
 #include "http/health.h"
-#include "http/token_guard.h"
 
 #define JSON "application/json"
+
+/*
+ * The reply to a wrong token comes after REFUSAL_MS, which slows down guessing. At most REFUSALS_MAX
+ * replies wait: half the connections that the server permits to one address, so that others behind the
+ * same proxy can still connect. Further replies come at once: a token has 256 random bits.
+ */
+#define REFUSAL_MS   1000
+#define REFUSALS_MAX 8
+
+struct refusal {
+        struct http_exchange *exchange; /* NULL: a free place */
+        uint64_t due_ms;                /* time of the loop; UINT64_MAX: the reply is given */
+};
 
 struct console {
         struct console_config config;
         struct http_server *http;
         const struct console_users *users;
         unsigned int n_users_set; /* how often the users were set */
-        struct token_guard guard;
         struct log_limit wrong_tokens;
+        struct refusal refusals[REFUSALS_MAX];
+        uv_timer_t refusal_timer; /* runs while a refusal waits */
         struct health_history history;
         int64_t started_ms;
         uv_timer_t sampler;
         struct http_route *file_routes;
+        int n_open_handles;
 };
 
 /* 1. Who sends the request */
@@ -51,23 +65,64 @@ const struct console_user *console_user_of(const struct console *console,
         return console->config.is_dev ? &developer : NULL;
 }
 
-/* Check the token, if there are users and the request has one; if it is wrong, reply. */
+static void reply_refused(struct http_exchange *exchange) {
+        http_reply_error(exchange, HTTP_UNAUTHORIZED, "the token is wrong");
+}
+
+static void reply_to_due_refusals(uv_timer_t *timer) {
+        struct console *console = timer->data;
+        uint64_t now_ms = uv_now(timer->loop), next_ms = UINT64_MAX;
+
+        for (size_t i = 0; i < REFUSALS_MAX; i++) {
+                struct refusal *refusal = &console->refusals[i];
+
+                if (!refusal->exchange)
+                        continue;
+                if (refusal->due_ms <= now_ms) {
+                        refusal->due_ms = UINT64_MAX;
+                        reply_refused(refusal->exchange);
+                } else if (refusal->due_ms < next_ms) {
+                        next_ms = refusal->due_ms;
+                }
+        }
+        if (next_ms != UINT64_MAX)
+                uv_timer_start(timer, reply_to_due_refusals, next_ms - now_ms, 0);
+}
+
+static void on_refusal_ended(void *userdata) {
+        struct refusal *refusal = userdata;
+
+        refusal->exchange = NULL;
+}
+
+/* Reply to a wrong token after REFUSAL_MS, or at once if there is no free place. */
+static void refuse_later(struct console *console, struct http_exchange *exchange) {
+        uv_timer_t *timer = &console->refusal_timer;
+        struct refusal *refusal = console->refusals;
+
+        while (refusal < console->refusals + REFUSALS_MAX && refusal->exchange)
+                refusal++;
+        if (refusal == console->refusals + REFUSALS_MAX) {
+                reply_refused(exchange);
+                return;
+        }
+        *refusal = (struct refusal){ exchange, uv_now(timer->loop) + REFUSAL_MS };
+        http_wait(exchange, &(struct http_waiting){ .ended = on_refusal_ended, .userdata = refusal });
+        if (!uv_is_active((uv_handle_t *)timer))
+                uv_timer_start(timer, reply_to_due_refusals, REFUSAL_MS, 0);
+}
+
+/* Check the token, if there are users and the request has one; if it is wrong, refuse it. */
 static bool admit_token(struct console *console, struct http_exchange *exchange) {
         struct http_peer peer = http_peer(exchange);
-        int64_t now_ms = system_clock_mono_ms();
         const struct log_field fields[] = { LOG_FIELD_TEXT("peer", slice_from_string(peer.text)), { 0 } };
 
         if (!console->users || !token_of(exchange).data)
                 return true;
-        if (token_guard_refuses(&console->guard, peer.text, now_ms)) {
-                http_reply_error(exchange, HTTP_TOO_MANY, "this address has just sent a wrong token");
-                return false;
-        }
         if (console_user_of(console, exchange))
                 return true;
-        token_guard_note(&console->guard, peer.text, now_ms);
         log_limited_fields(&console->wrong_tokens, LOG_WARNING, "console: wrong token", fields);
-        http_reply_error(exchange, HTTP_UNAUTHORIZED, "the token is wrong");
+        refuse_later(console, exchange);
         return false;
 }
 
@@ -225,6 +280,9 @@ int console_open(struct console **ret_console, uv_loop_t *loop, struct http_serv
         console_add_routes(console, api_routes, ARRAY_LENGTH(api_routes), console);
         uv_timer_init(loop, &console->sampler);
         console->sampler.data = console;
+        uv_timer_init(loop, &console->refusal_timer);
+        console->refusal_timer.data = console;
+        console->n_open_handles = 2;
         uv_timer_start(&console->sampler, take_sample, HEALTH_INTERVAL_MS, HEALTH_INTERVAL_MS);
         *ret_console = take_ptr(&console);
         return 0;
@@ -233,11 +291,15 @@ int console_open(struct console **ret_console, uv_loop_t *loop, struct http_serv
 static void console_on_closed(uv_handle_t *timer) {
         struct console *console = timer->data;
 
+        if (--console->n_open_handles > 0)
+                return;
         free(console->file_routes);
         free(console);
 }
 
 void console_close(struct console *console) {
-        if (console)
-                uv_close((uv_handle_t *)&console->sampler, console_on_closed);
+        if (!console)
+                return;
+        uv_close((uv_handle_t *)&console->sampler, console_on_closed);
+        uv_close((uv_handle_t *)&console->refusal_timer, console_on_closed);
 }

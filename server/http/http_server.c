@@ -364,8 +364,7 @@ static enum MHD_Result continue_exchange(struct http_exchange *exchange) {
                 MHD_destroy_response(response);
         } else if (exchange->is_broken) {
                 result = MHD_NO;
-        } else if (exchange->is_complete) {
-                ASSERT(exchange->waiting.ended);
+        } else if (exchange->waiting.ended) {
                 exchange->is_suspended = true;
                 MHD_suspend_connection(exchange->connection);
         }
@@ -389,7 +388,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 buf_append(&exchange->body, upload, *n_upload);
                 *n_upload = 0;
                 exchange->is_broken = buf_failed(&exchange->body);
-        } else if (!exchange->is_complete) {
+        } else if (!exchange->is_complete && exchange->status == 0) {
                 exchange->is_complete = true;
                 /* Again: a reload may have removed the user while the body arrived. */
                 if (is_admitted(exchange))

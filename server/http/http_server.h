@@ -78,7 +78,8 @@ struct http_routes {
 
         /*
          * Called when the headers have arrived, before the body is read, and again when it is read. Return
-         * whether the request is admitted; if not, reply first. NULL: each request is admitted.
+         * whether the request is admitted; if not, reply or call http_wait() first. NULL: each request is
+         * admitted.
          */
         bool (*admit)(void *admit_userdata, struct http_exchange *exchange);
         void *admit_userdata;

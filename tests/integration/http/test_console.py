@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console: who may use it, its page, its session and health, and TLS."""
 
+import contextlib
+import http.client
 import re
+import select
 import signal
 import ssl
 import subprocess
@@ -38,17 +41,38 @@ def test_a_user_is_known_by_the_token(console, users):
     assert re.fullmatch(r"[\w-]{43}", alice) and alice != bob
 
 
-def test_a_wrong_token_is_refused_and_logged_and_so_is_its_address(site, console, users):
-    assert console.status("/api/session", "wrong") == 401
+@contextlib.contextmanager
+def sent_wrong_token(console):
+    """A connection that has sent a request with a wrong token."""
+    connection = http.client.HTTPConnection(console.host, int(console.port), timeout=PATIENCE)
+    with contextlib.closing(connection):
+        connection.request("GET", "/api/session", headers={"Authorization": "Bearer wrong"})
+        yield connection
+
+
+def test_a_wrong_token_is_refused_late_and_logged_and_delays_no_other(site, console, users):
+    def is_refused_after_a_user_is_served():
+        with sent_wrong_token(console) as wrong:
+            assert console.session(users[1])["user"] == "alice"
+            is_waiting = not select.select([wrong.sock], [], [], 0)[0]
+            assert wrong.getresponse().status == 401
+        return is_waiting
+
+    wait_until(is_refused_after_a_user_is_served, "the wrong token has its reply after that of the user")
     site.store.wait_for_log('level=warning msg="console: wrong token" peer=127.0.0.1')
 
-    def status_after_a_wrong_token():
-        console.status("/api/session", "wrong")
-        return console.status("/api/session", users[1])
 
-    wait_until(lambda: status_after_a_wrong_token() == 429, "the address is refused with any token")
-    wait_until(lambda: console.status("/api/session", users[1]) == 200, "the address is admitted again")
-    assert console.session()["user"] is None, "without a token nothing is slowed down"
+def test_many_wrong_tokens_lock_nobody_out(site, console, users):
+    with contextlib.ExitStack() as stack:
+        wrong = [stack.enter_context(sent_wrong_token(console)) for _ in range(12)]
+        assert console.session(users[1])["user"] == "alice"
+        assert {each.getresponse().status for each in wrong} == {401}
+
+
+def test_the_store_stops_while_a_wrong_token_waits(site, console):
+    with sent_wrong_token(console):
+        site.store.wait_for_log("console: wrong token")
+        assert site.store.stop() == 0
 
 
 def test_a_reload_replaces_the_users(site, console, users):

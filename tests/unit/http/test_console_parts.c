@@ -3,11 +3,9 @@
 /* What the console consists of beside its server: its files, and who may use it. */
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "http/console_files.h"
 #include "http/console_origin.h"
-#include "http/token_guard.h"
 #include "unit/support/table.h"
 
 #define S(text) slice_from_string(text)
@@ -59,31 +57,4 @@ Test(console_parts, origins_of_the_same_host) {
         for (size_t i = 0; i < N_ROWS(origins); i++)
                 cr_expect_eq(console_origin_is_own(S(origins[i].name), S(origins[i].host)),
                              origins[i].is_own, ROW(origins, i));
-}
-
-Test(console_parts, address_of_a_wrong_token_is_refused_for_a_second) {
-        static struct token_guard guard;
-        const int64_t from_ms = 500;
-
-        cr_expect_not(token_guard_refuses(&guard, "10.0.0.1", from_ms));
-        token_guard_note(&guard, "10.0.0.1", from_ms);
-        cr_expect(token_guard_refuses(&guard, "10.0.0.1", from_ms));
-        cr_expect(token_guard_refuses(&guard, "10.0.0.1", from_ms + 999));
-        cr_expect_not(token_guard_refuses(&guard, "10.0.0.1", from_ms + 1000));
-        cr_expect_not(token_guard_refuses(&guard, "10.0.0.2", from_ms));
-}
-
-Test(console_parts, guard_forgets_the_oldest_address) {
-        static struct token_guard guard;
-        char address[32];
-
-        token_guard_note(&guard, "first", 0);
-        for (int i = 1; i <= TOKEN_GUARD_ADDRESSES; i++) {
-                cr_expect(token_guard_refuses(&guard, "first", i));
-                snprintf(address, sizeof(address), "10.0.0.%d", i);
-                token_guard_note(&guard, address, i);
-        }
-        cr_expect_not(token_guard_refuses(&guard, "first", 1));
-        cr_expect(token_guard_refuses(&guard, address, TOKEN_GUARD_ADDRESSES));
-        cr_expect(token_guard_refuses(&guard, "10.0.0.1", 2));
 }

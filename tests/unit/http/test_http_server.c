@@ -20,9 +20,9 @@ static struct http_server *http;
 
 /* The exchange of /later or /stream, while it waits. */
 static struct http_exchange *waiting;
-static unsigned int n_ended;
+static unsigned int n_ended, n_refused_later;
 static struct buf stream; /* what the stream has left to send */
-static bool is_stream_over, is_admitting;
+static bool is_stream_over, is_admitting, is_refusing_later;
 static size_t n_bytes_of_zeros;
 
 static void take_ended(void *userdata) {
@@ -91,6 +91,12 @@ static bool admit(void *userdata, struct http_exchange *exchange) {
         (void)userdata;
         if (is_admitting || http_route(exchange)->needs == 0)
                 return true;
+        if (is_refusing_later) {
+                waiting = exchange;
+                n_refused_later++;
+                http_wait(exchange, &waits);
+                return false;
+        }
         http_reply_error(exchange, HTTP_UNAUTHORIZED, "a \"token\" is missing");
         return false;
 }
@@ -101,6 +107,7 @@ static const struct http_route routes[] = {
         { "GET", "/later", .handle = handle_later },
         { "GET", "/stream", .handle = handle_stream },
 
+        { "GET", "/secret", .needs = 1, .handle = handle_echo },
         { "POST", "/guarded", .needs = 1, .handle = handle_echo },
 };
 
@@ -378,6 +385,35 @@ Test(http_server, replies_later) {
 Test(http_server, waiting_exchange_ends_with_the_server) {
         struct peer peer = wait_for("/later");
 
+        close_server();
+        cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+Test(http_server, request_is_refused_later_without_its_body) {
+        struct peer peer = peer_open();
+
+        is_admitting = false;
+        is_refusing_later = true;
+        peer_send(&peer, SLICE_LITERAL("POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"));
+        while (!waiting)
+                uv_run(&loop, UV_RUN_ONCE);
+        peer_send(&peer, SLICE_LITERAL("some"));
+        http_reply_error(waiting, HTTP_UNAUTHORIZED, "wrong");
+        while (!peer.is_closed)
+                peer_turn(&peer);
+        cr_expect(peer_has(&peer, "HTTP/1.1 401 "));
+        cr_expect_eq(n_refused_later, 1);
+        cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+Test(http_server, refusal_that_waits_ends_with_the_server) {
+        struct peer peer;
+
+        is_admitting = false;
+        is_refusing_later = true;
+        peer = wait_for("/secret");
         close_server();
         cr_expect_eq(n_ended, 1);
         peer_close(&peer);

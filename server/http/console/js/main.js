@@ -75,10 +75,7 @@ function showLogin(reason) {
 async function start() {
   try {
     session = await getJson("/api/session");
-  } catch (error) {
-    if (error.status === 429) {
-      showLogin("Too many wrong tokens came from this address. Try again in a few seconds.");
-    }
+  } catch {
     return;
   }
   if (session.login === "token" && !isUser(session)) showLogin();
