@@ -15,7 +15,7 @@ import { decodeReply, encodeRequest } from "./resp.js";
 import { commandLine, keyCommand, quote, splitWords } from "./shell.js";
 import { escaped } from "./text.js";
 import { treeRows } from "./tree.js";
-import { formatsOf, indentJson, parseNdjson } from "./value_formats.js";
+import { cellText, formatsOf, indentJson, parseNdjson } from "./value_formats.js";
 
 const utf8 = (text) => new TextEncoder().encode(text);
 
@@ -130,6 +130,12 @@ test("the format of a value is recognized", () => {
   assert.deepEqual(formatsOf("{a}"), ["Text", "Hex"]);
   assert.deepEqual(parseNdjson('{"a":"1"}\n\n{"b":"2"}').columns, ["a", "b"]);
   assert.equal(parseNdjson("[1]\n[2]"), null);
+});
+
+test("a row of a table has only the columns of its line", () => {
+  const { columns, rows } = parseNdjson('{"toString":1,"__proto__":"p"}\n{"a":""}');
+  const cells = rows.map((row) => columns.map((name) => cellText(row, name)));
+  assert.deepEqual(cells, [["1", "p", null], [null, null, ""]]);
 });
 
 test("numbers and times are short", () => {

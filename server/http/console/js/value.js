@@ -7,15 +7,15 @@ import { button, download, el, emptyState, errorBox, faint, region, table } from
 import { deleteKey, editKey } from "./edit.js";
 import { byteSize, count, countdown, versionElement } from "./format.js";
 import { shown, shownOnRequest } from "./text.js";
-import { formatsOf, indentJson, parseNdjson } from "./value_formats.js";
+import { cellText, formatsOf, indentJson, parseNdjson } from "./value_formats.js";
 
 /* Larger values are loaded only when asked, and longer texts are cut. */
 const LARGE = 65536;
 
 function linesElement(text) {
   const { columns, rows } = parseNdjson(text);
-  const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const column = (name) => [shown(name), (row) => (name in row ? shown(asText(row[name]), 200) : "")];
+  const cell = (text) => (text === null ? "" : shown(text, 200));
+  const column = (name) => [shown(name), (row) => cell(cellText(row, name))];
   return table("Lines of the value", columns.map(column))(rows);
 }
 

@@ -38,6 +38,12 @@ export function parseNdjson(text) {
   return { columns: [...new Set(rows.flatMap(Object.keys))].slice(0, COLUMNS_MAX), rows };
 }
 
+/* Text of a column, or null. Rows inherit names such as toString. */
+export function cellText(row, name) {
+  if (!Object.hasOwn(row, name)) return null;
+  return typeof row[name] === "string" ? row[name] : JSON.stringify(row[name]);
+}
+
 /* Return the names of the formats that can show a value, the best first. text: null if not UTF-8. */
 export function formatsOf(text) {
   if (text === null) return ["Hex"];
