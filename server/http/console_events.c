@@ -58,6 +58,7 @@ static void append_event(struct buf *text, const struct pipeline *pipeline,
                 json_add_bool(text, "key_shortened", true);
         json_add_bytes(text, "client", event->client, false);
         json_add_bytes(text, "user", event->user, false);
+        json_add_bool(text, "verified", event->is_verified);
         if (event->has_version) {
                 pipeline_append_version(pipeline, event->version, &version);
                 json_add_bytes(text, "version", buf_slice(&version), false);

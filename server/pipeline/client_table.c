@@ -12,15 +12,18 @@
 #include <uthash.h>
 #include <utlist.h>
 
+/* Whether the client is verified, in one byte, and its id. */
+#define KEY_MAX (1 + CLIENT_TABLE_TEXT_MAX)
+
 struct counted_client {
         struct client_usage usage; /* first: a pointer to it is a pointer to the client */
-        UT_hash_handle hh;         /* by client id */
+        UT_hash_handle hh;         /* by key */
         struct counted_client *prev, *next;
-        uint8_t client[CLIENT_TABLE_TEXT_MAX], user[CLIENT_TABLE_TEXT_MAX];
+        uint8_t key[KEY_MAX], user[CLIENT_TABLE_TEXT_MAX];
 };
 
 struct client_table {
-        struct counted_client *by_id;
+        struct counted_client *by_key;
         struct counted_client *list; /* utlist: the one with the last request first */
         size_t n_clients;
         bool is_truncated;
@@ -36,7 +39,7 @@ int client_table_new(struct client_table **ret_table) {
 }
 
 static void remove_client(struct client_table *table, struct counted_client *client) {
-        HASH_DEL(table->by_id, client);
+        HASH_DEL(table->by_key, client);
         DL_DELETE(table->list, client);
         table->n_clients--;
         free(client);
@@ -61,15 +64,17 @@ static struct slice copy_shortened(uint8_t *place, struct slice text) {
 }
 
 /* Add a client that the table does not have. Returns NULL if memory is short. */
-static struct counted_client *add_client(struct client_table *table, struct slice id) {
+static struct counted_client *add_client(struct client_table *table, struct slice key) {
         struct counted_client *client = malloc(sizeof(*client));
 
         if (!client)
                 return NULL;
 
         *client = (struct counted_client){ 0 };
-        client->usage.client = copy_shortened(client->client, id);
-        HASH_ADD_KEYPTR(hh, table->by_id, client->client, client->usage.client.length, client);
+        memcpy(client->key, key.data, key.length);
+        client->usage.is_verified = key.data[0];
+        client->usage.client = (struct slice){ client->key + 1, key.length - 1 };
+        HASH_ADD(hh, table->by_key, key, key.length, client);
         if (!client->hh.tbl) {
                 free(client);
                 return NULL;
@@ -84,21 +89,19 @@ static struct counted_client *add_client(struct client_table *table, struct slic
 
 void client_table_count(struct client_table *table, const struct request_origin *origin, size_t n_bytes,
                         bool is_refused, int64_t wall_ms) {
-        struct slice id = origin->client;
+        uint8_t bytes[KEY_MAX] = { origin->is_verified };
+        struct slice key = { bytes, 1 + copy_shortened(bytes + 1, origin->client).length };
         struct counted_client *client;
 
-        if (id.length > CLIENT_TABLE_TEXT_MAX)
-                id.length = CLIENT_TABLE_TEXT_MAX;
-        HASH_FIND(hh, table->by_id, id.data, id.length, client);
+        HASH_FIND(hh, table->by_key, key.data, key.length, client);
         if (!client)
-                client = add_client(table, id);
+                client = add_client(table, key);
         if (!client)
                 return;
 
         DL_DELETE(table->list, client);
         DL_PREPEND(table->list, client);
         client->usage.user = copy_shortened(client->user, origin->user);
-        client->usage.is_verified = origin->is_verified;
         client->usage.n_requests++;
         client->usage.n_bytes += n_bytes;
         client->usage.n_refused += is_refused;

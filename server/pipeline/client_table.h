@@ -6,7 +6,8 @@
 /*
  * What each client has sent since the start, for the console. The table has CLIENT_TABLE_MAX clients:
  * a further one replaces the client that has been idle longest. Client ids and user names longer than
- * CLIENT_TABLE_TEXT_MAX are shortened, so such clients may share an entry.
+ * CLIENT_TABLE_TEXT_MAX are shortened, so such clients may share an entry. A client that is not verified
+ * can claim any id, so it has another entry than the verified client with this id.
  *
  * No I/O, no clock. Not thread-safe.
  */
@@ -17,7 +18,7 @@ struct client_table;
 
 struct client_usage {
         struct slice client, user; /* user: of the last request; empty: none */
-        bool is_verified;          /* the last request was that of a verified client */
+        bool is_verified;          /* part of the identity: struct request_origin */
         uint64_t n_requests, n_bytes, n_refused;
         int64_t last_request_ms; /* wall clock */
 };

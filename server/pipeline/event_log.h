@@ -39,6 +39,7 @@ struct logged_event {
         struct slice key;          /* absent: the request was not decoded */
         bool is_key_shortened;     /* the key has more bytes */
         struct slice client, user; /* of the request; absent: unknown, or there was no request */
+        bool is_verified;          /* client and user: struct request_origin */
         bool has_version;
         struct version version; /* of the new value, or of the last one */
         uint64_t n_bytes;       /* of the new value, or of the payload of a refused request */

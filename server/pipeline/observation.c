@@ -30,6 +30,7 @@ static struct logged_event event_of_change(const struct change *change, const st
         if (request && event.kind != LOGGED_EXPIRE) {
                 event.client = request->client;
                 event.user = request->user;
+                event.is_verified = request_origin_of(request).is_verified;
                 event.verb = request->verb;
         }
         return event;
@@ -80,6 +81,7 @@ void observation_add_request(struct pipeline *pipeline, const struct invocation 
                 .key = request->key,
                 .client = request->client,
                 .user = request->user,
+                .is_verified = origin.is_verified,
                 .n_bytes = request->payload.length,
                 .verb = request->verb,
                 .error = error,

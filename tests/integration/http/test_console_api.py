@@ -226,6 +226,20 @@ def test_events_are_shown_as_they_happen(users):
     assert users.console.status("/api/events?pattern=[", users.bob) == 400
 
 
+def test_a_claimed_id_is_told_from_that_of_a_user(make_site, tmp_path):
+    users = Users(make_site(plugin=False), tmp_path)
+    device = users.site.connect("console/bob")
+
+    with users.console.events(users.bob) as events:
+        users.request("SET", "a", "value")
+        device.request("SET", "b", "value")
+        shown = [next(events)[1] for _ in range(2)]
+    assert [(each["client"], each["verified"]) for each in shown] == [("console/bob", True), ("console/bob", False)]
+    clients = users.console.json("/api/clients", users.bob)["clients"]
+    assert [(each["client"], each["verified"], each["requests"]) for each in clients] == [
+        ("console/bob", False, 1), ("console/bob", True, 1)]
+
+
 def test_a_slow_reader_is_told_what_it_missed(users):
     client = users.site.connect()
     users.request("SET", "key", "value")

@@ -44,6 +44,20 @@ Test(client_table, counts_requests_by_client) {
         cr_expect_not(client_table_is_truncated(table));
 }
 
+Test(client_table, claimed_id_has_its_own_entry) {
+        const struct client_usage *usage;
+
+        count("a", false, 1);
+        client_table_count(table, &(struct request_origin){ .client = S("a") }, 1, true, 2);
+        usage = client_table_next(table, NULL);
+        cr_expect_not(usage->is_verified);
+        cr_expect_eq(usage->n_requests, 1);
+        usage = client_table_next(table, usage);
+        cr_expect(usage->is_verified);
+        cr_expect(slice_equal(usage->client, S("a")));
+        cr_expect_eq(usage->n_refused, 0);
+}
+
 Test(client_table, replaces_the_client_that_is_idle_longest) {
         const struct client_usage *usage = NULL;
         char name[20];
