@@ -180,7 +180,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
                                                !storage_has_lease(pipeline->storage));
         int r;
 
-        observation_add_rows(pipeline, now);
+        observation_add_changes(pipeline, now);
         r = prepare_commit(pipeline, is_stored, now);
         if (r < 0 || !is_stored) {
                 apply_commit_result(pipeline, false, r, now);

@@ -11,7 +11,7 @@ void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struc
 
 /* 1. Events */
 
-/* The event of this row. request: that has made it; NULL: none. */
+/* The event of this change. request: that has made it; NULL: none. */
 static struct logged_event event_of_change(const struct change *change, const struct request *request,
                                            bool is_deleted, struct now now) {
         const struct entry *after = change->entry.after, *either = after ? after : change->entry.before;
@@ -36,11 +36,11 @@ static struct logged_event event_of_change(const struct change *change, const st
         return event;
 }
 
-/* A request deletes its key by its last row; its other rows without a new entry are expired keys. */
-static void add_rows(struct pipeline *pipeline, const struct request *request, bool is_deleted,
-                     struct now now) {
+/* A request deletes its key by its last change; its other changes without a new entry are expired keys. */
+static void add_changes(struct pipeline *pipeline, const struct request *request, bool is_deleted,
+                        struct now now) {
         const struct effects *effects = &pipeline->batch.effects;
-        size_t *n = &pipeline->observation.n_rows;
+        size_t *n = &pipeline->observation.n_changes;
 
         for (; *n < effects->n_changes; ++*n) {
                 const struct change *change = &effects->changes[*n];
@@ -56,9 +56,9 @@ static void add_rows(struct pipeline *pipeline, const struct request *request, b
         }
 }
 
-void observation_add_rows(struct pipeline *pipeline, struct now now) {
+void observation_add_changes(struct pipeline *pipeline, struct now now) {
         if (pipeline->observation.events)
-                add_rows(pipeline, NULL, false, now);
+                add_changes(pipeline, NULL, false, now);
 }
 
 /* The text of the error that the request has got; absent: none. */
@@ -89,7 +89,7 @@ void observation_add_request(struct pipeline *pipeline, const struct invocation 
 
         if (!pipeline->observation.events)
                 return;
-        add_rows(pipeline, request, pending->reply.result.outcome == OUTCOME_DELETED, now);
+        add_changes(pipeline, request, pending->reply.result.outcome == OUTCOME_DELETED, now);
         if (error.data)
                 event_log_add(pipeline->observation.events, &refused);
         client_table_count(pipeline->observation.clients, &origin, request->payload.length, error.data,
@@ -99,7 +99,7 @@ void observation_add_request(struct pipeline *pipeline, const struct invocation 
 void observation_end_batch(struct pipeline *pipeline, enum outcome outcome) {
         struct event_log *events = pipeline->observation.events;
 
-        pipeline->observation.n_rows = 0;
+        pipeline->observation.n_changes = 0;
         if (!events)
                 return;
         if (outcome == OUTCOME_DONE)

@@ -12,7 +12,7 @@ struct pending_reply;
 struct observation {
         struct event_log *events; /* borrowed, as is the other; both NULL: nothing is recorded */
         struct client_table *clients;
-        size_t n_rows; /* rows of the batch whose events were added */
+        size_t n_changes; /* changes of the batch whose events were added */
 };
 
 /* Record what happens from now on. Both are borrowed until pipeline_free(). */
@@ -21,12 +21,12 @@ void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struc
 /* 1. Places of the pipeline where something happens */
 
 /*
- * Add the events of the rows that no request has made: of ticks. Call before a request is executed, and
+ * Add the events of the changes that no request has made: of ticks. Call before a request is executed, and
  * before the commit.
  */
-void observation_add_rows(struct pipeline *pipeline, struct now now);
+void observation_add_changes(struct pipeline *pipeline, struct now now);
 
-/* The request was executed or refused: add the events of its rows, and count it for its client. */
+/* The request was executed or refused: add the events of its changes, and count it for its client. */
 void observation_add_request(struct pipeline *pipeline, const struct invocation *invocation,
                              const struct pending_reply *pending, struct now now);
 

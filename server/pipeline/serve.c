@@ -42,7 +42,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         }
         pending->requester = take_ptr(&item->requester);
         pending->hook_number = hook_number;
-        observation_add_rows(pipeline, now);
+        observation_add_changes(pipeline, now);
         if (invocation->result == INVOCATION_REQUEST) {
                 struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
                 const struct result *result = &pending->reply.result;
