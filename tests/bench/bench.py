@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import alone  # noqa: E402
+import console  # noqa: E402
 import dev  # noqa: E402
 import durable  # noqa: E402
 import fairness  # noqa: E402
@@ -67,6 +68,7 @@ SECTIONS = {
     "memory": alone.memory,
     "notifications": notifications.notifications,
     "durable": durable.durable,
+    "console": console.console,
     "dev": dev.dev,
 }
 
