@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console's page, in a browser, with a store."""
 
+import os
 import re
 import signal
 
@@ -11,8 +12,11 @@ from support.browser import Page, running_browser
 from support.console import make_token
 from support.double import running_double
 
-# One browser and one store serve all of them.
-pytestmark = pytest.mark.xdist_group("console_page")
+pytestmark = [
+    pytest.mark.xdist_group("console_page"),  # one browser and one store serve all of them
+    pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
+                       reason="test_console_api asks for the same, without a browser"),
+]
 
 WIDE, NARROW = (1400, 900), (400, 800)
 
