@@ -97,12 +97,10 @@ static void reply_unsent(struct http_exchange *exchange, int error) {
 static void send_request(struct console_api *api, struct http_exchange *exchange,
                          const struct message *message, struct inner_client *client,
                          const struct console_request *kind) {
-        const struct http_waiting waiting = { .ended = on_exchange_ended };
         const struct console_user *user = console_user_of(api->console, exchange);
         struct pipeline *pipeline = console_served_pipeline(api, exchange);
         struct console_request **place = pipeline ? find_place(api, exchange, user->name) : NULL;
         struct now now = api->config.now(api->config.userdata);
-        struct http_waiting on_end = waiting;
         struct console_request *request;
         int r;
 
@@ -129,8 +127,7 @@ static void send_request(struct console_api *api, struct http_exchange *exchange
                 return;
         }
         *place = request;
-        on_end.userdata = request;
-        http_wait(exchange, &on_end);
+        http_wait(exchange, &(struct http_waiting){ .ended = on_exchange_ended, .userdata = request });
         pipeline_advance(pipeline, now);
         api->config.updated(api->config.userdata);
 }
