@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with an HTTP server."""
+"""A store with an HTTP server, and users of its console."""
 
 import os
 
 import pytest
 
 from support.broker import free_port
+from support.console import make_token
 from support.pages import Pages
 
 # The AddressSanitizer keeps freed memory in a quarantine, which counts as resident memory.
@@ -19,3 +20,12 @@ def pages(site, tmp_path):
     site.start_store("--http-listen", f"127.0.0.1:{pages.port}", "--data-dir", str(tmp_path / "data"),
                      environment=NO_QUARANTINE)
     return pages
+
+
+@pytest.fixture
+def users(tmp_path):
+    """The file of users, with the user alice and the operator bob, and their tokens."""
+    file = tmp_path / "console-users.conf"
+    lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
+    file.write_text("".join(lines))
+    return file, *tokens

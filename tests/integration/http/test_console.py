@@ -18,15 +18,6 @@ from support.process import CTL, PATIENCE, STATESTORED, wait_until
 
 
 @pytest.fixture
-def users(tmp_path):
-    """The file of users, with the user alice and the operator bob, and their tokens."""
-    file = tmp_path / "console-users.conf"
-    lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
-    file.write_text("".join(lines))
-    return file, *tokens
-
-
-@pytest.fixture
 def console(site, users):
     return Console(site.start_store("--http-listen", "0", "--console-users", users[0]))
 

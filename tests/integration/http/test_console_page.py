@@ -9,7 +9,6 @@ import pytest
 
 from support.broker import free_port
 from support.browser import Page, running_browser
-from support.console import make_token
 from support.double import running_double
 
 pytestmark = [
@@ -37,15 +36,6 @@ def double(browser, tmp_path_factory):
     """One store for most tests of this file: each of them has its own keys."""
     with running_double(tmp_path_factory.mktemp("double"), "--control") as double:
         yield double
-
-
-@pytest.fixture
-def users(tmp_path):
-    """The file of users, with the user alice and the operator bob, and their tokens."""
-    file = tmp_path / "console-users.conf"
-    lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
-    file.write_text("".join(lines))
-    return file, *tokens
 
 
 @pytest.fixture
