@@ -118,7 +118,7 @@ static size_t count_recipients(struct slice recipients) {
  * Publish the notifications up to this sequence while the transport has room. Returns false if it has
  * none. But true if nothing can be published: outbox_open() repeats what was not kept.
  */
-static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
+static bool publish_notifications(struct outbox *outbox, const struct batch *batch, uint64_t sequence) {
         const struct pending_notification *next;
 
         while (can_publish(outbox) && (next = next_notification(outbox)) && next->sequence <= sequence) {
@@ -128,7 +128,7 @@ static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
                 if (!outbox_has_room(outbox))
                         return false;
                 if (encoder_notification(outbox->encoder, next->version, next->value, &message) == 0) {
-                        outbox->backend->publish_notification(outbox->backend_data, next, &message,
+                        outbox->backend->publish_notification(outbox->backend_data, batch, next, &message,
                                                               &recipients);
                 } else {
                         outbox_lose(outbox, count_recipients(recipients));
@@ -187,7 +187,7 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
                 const struct pending_reply *pending = &batch->replies[batch->n_replies_published];
                 uint64_t sequence = batch->sequence_before + pending->n_preceding_changes;
 
-                if (!publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
+                if (!publish_notifications(outbox, batch, sequence) || !outbox_has_room(outbox))
                         return false;
                 publish_reply(outbox, pending, now);
         }
@@ -200,7 +200,7 @@ void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) 
         struct histogram *latencies = &outbox->counters->latencies[LATENCY_REQUEST];
         size_t first = batch->n_replies_published;
         bool is_published = publish_replies(outbox, batch, now) &&
-                            (!outbox_is_waiting(outbox) || publish_notifications(outbox, UINT64_MAX));
+                            (!outbox_is_waiting(outbox) || publish_notifications(outbox, batch, UINT64_MAX));
 
         work_clock_charge(outbox->clock, &batch->work_ns); /* one reading of the clock for all replies */
         for (; first < batch->n_replies_published; first++)

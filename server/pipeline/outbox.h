@@ -43,9 +43,11 @@ struct outbox_backend {
 
         /*
          * Publish the notification to recipients of the list while the transport has room, to one at
-         * least. Remove these from the list.
+         * least. Remove these from the list. batch: the one that is being published; the notification may
+         * be of an earlier one.
          */
-        void (*publish_notification)(void *backend, const struct pending_notification *notification,
+        void (*publish_notification)(void *backend, const struct batch *batch,
+                                     const struct pending_notification *notification,
                                      const struct message *message, struct slice *recipients);
 
         /* Publish the reply. message NULL: test control publishes it. */

@@ -204,7 +204,8 @@ static size_t set_recipients(struct outbox_frames *frames, const struct pending_
         return n_bytes;
 }
 
-static void frames_publish_notification(void *backend, const struct pending_notification *notification,
+static void frames_publish_notification(void *backend, const struct batch *batch,
+                                        const struct pending_notification *notification,
                                         const struct message *message, struct slice *recipients) {
         struct outbox_frames *frames = backend;
         struct frame_to_plugin_record record = {
@@ -216,6 +217,7 @@ static void frames_publish_notification(void *backend, const struct pending_noti
         };
         struct frame_notification *part = &record.notification;
 
+        (void)batch;
         if (frames->outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
         do { /* test control can omit all recipients: then one record without recipients is added */

@@ -53,15 +53,35 @@ static void remember_registration(struct outbox_messages *messages, struct regis
         messages->registrations[id] = registration_ref(registration);
 }
 
+/*
+ * Return the registration of the next recipient of this notification, borrowed: the effects of the batch
+ * have those of its own notifications, in the order of the recipients. NULL if the notification is of an
+ * earlier batch. Do not search for it: a registration that is found now may be newer than the
+ * notification.
+ */
+static struct registration *take_registration(struct outbox_messages *messages, const struct batch *batch,
+                                              uint64_t sequence) {
+        const struct notification *notifications = batch->effects.notifications;
+
+        if (sequence <= batch->sequence_before)
+                return NULL;
+
+        /* Skip those of a notification that was dropped, because memory was short. */
+        while (notifications[messages->n_taken].watched_change < sequence - batch->sequence_before - 1)
+                messages->n_taken++;
+        return notifications[messages->n_taken++].registration;
+}
+
+/* registration: of the recipient; NULL if it is not known. */
 static void publish_to_client(struct outbox_messages *messages,
-                              const struct pending_notification *notification, struct slice client,
+                              const struct pending_notification *notification,
+                              const struct recipient *recipient, struct registration *registration,
                               struct message message) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct outbox *outbox = messages->outbox;
-        struct registration *registration;
         uint16_t id;
 
-        topic_append_notify(&topic, client, notification->key);
+        topic_append_notify(&topic, recipient->client, notification->key);
         if (!buf_text(&topic)) { /* the transport needs the NUL */
                 outbox_lose(outbox, 1);
                 return;
@@ -70,25 +90,27 @@ static void publish_to_client(struct outbox_messages *messages,
         if (outbox_send(outbox, &message, &id) < 0)
                 return;
 
-        registration = engine_find_registration(outbox->state->engine, client, notification->key);
         if (registration)
                 remember_registration(messages, registration, id);
         outbox_count_notifications(outbox, notification, 1);
 }
 
 /* Skip connections: they ended with the broker that had the plugin. */
-static void messages_publish_notification(void *backend, const struct pending_notification *notification,
+static void messages_publish_notification(void *backend, const struct batch *batch,
+                                          const struct pending_notification *notification,
                                           const struct message *message, struct slice *recipients) {
         struct outbox_messages *messages = backend;
         struct recipient recipient;
 
         while (outbox_has_room(messages->outbox) && recipients_next(recipients, &recipient)) {
+                struct registration *registration =
+                        take_registration(messages, batch, notification->sequence);
                 int n = recipient.connection == 0
                                 ? outbox_n_copies(messages->outbox, notification, &recipient)
                                 : 0;
 
                 for (; n > 0; n--)
-                        publish_to_client(messages, notification, recipient.client, *message);
+                        publish_to_client(messages, notification, &recipient, registration, *message);
         }
 }
 
@@ -107,8 +129,11 @@ static void messages_publish_reply(void *backend, const struct pending_reply *pe
 
 /* No PUBACK follows if all recipients of the last notifications were skipped. */
 static void messages_end_batch(void *backend, const struct batch *batch) {
+        struct outbox_messages *messages = backend;
+
         (void)batch;
-        remove_acknowledged(backend);
+        messages->n_taken = 0;
+        remove_acknowledged(messages);
 }
 
 struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id) {

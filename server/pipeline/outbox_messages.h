@@ -8,11 +8,14 @@
  * notification for each of its recipients, on the recipient's notify topic.
  *
  * A PUBACK says that the broker has a message. The PUBACK of a notification is also the only sign
- * whether its recipient is subscribed, so its registration is remembered by the message id.
+ * whether its recipient is subscribed, so its registration is remembered by the message id. The
+ * registrations of a notification are known while its batch is published. After a restart or a reconnect,
+ * the PUBACK of a notification of an earlier batch reports nothing; that of the client's next one does.
  */
 struct outbox_messages {
         struct outbox *outbox;               /* borrowed */
         struct registration **registrations; /* by message id; allocated by the first one */
+        size_t n_taken;                      /* of the notifications in the effects of the batch */
         /*
          * The notifications up to this one are acknowledged when the broker has acknowledged so many
          * messages.

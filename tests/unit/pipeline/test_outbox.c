@@ -102,8 +102,9 @@ static void commit_changes(size_t n) {
         commit();
 }
 
-/* Publish a batch without replies. */
+/* Publish a batch without effects and replies. */
 static void publish(void) {
+        batch.sequence_before = state.notifications.last_sequence;
         outbox_publish(&outbox, &batch, (struct now){ 0 });
 }
 

@@ -121,7 +121,7 @@ static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
         for (size_t i = 1; i <= n_recipients; i++)
                 recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
         notification.recipients = buf_slice(&recipients);
-        outbox_frames_backend.publish_notification(&frames, &notification, &message,
+        outbox_frames_backend.publish_notification(&frames, &(struct batch){ 0 }, &notification, &message,
                                                    &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
         buf_deinit(&recipients);

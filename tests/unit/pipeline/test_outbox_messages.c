@@ -8,6 +8,8 @@
 
 #define S SLICE_LITERAL
 
+#define N_MAX 3
+
 static struct engine *engine;
 static struct state state; /* without pending notifications */
 static struct counters counters;
@@ -19,7 +21,7 @@ static uint16_t next_id; /* of the next message */
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         (void)userdata;
         (void)message;
-        *ret_id = next_id;
+        *ret_id = next_id++;
         return 0;
 }
 
@@ -58,28 +60,45 @@ static struct registration *add(const char *client) {
         return engine_find_registration(engine, slice_from_string(client), S("k"));
 }
 
-/* Notify the client of a change of k, in the message with this id. */
-static void notify(const char *client, uint16_t id) {
-        const struct recipient recipient = { .client = slice_from_string(client),
-                                             .client_length = strlen(client) };
-        const struct message message = { .payload = S("v"), .qos = 1 };
-        struct buf recipients = { 0 };
-        struct pending_notification notification = { .sequence = 1, .key = S("k") };
+/* The sequences of: a notification of an earlier batch, and two of this one; the first of them was lost. */
+enum { EARLIER = 1, LOST, PUBLISHED };
 
-        recipients_append(&recipients, &recipient);
+/* Publish the notification for the clients of these registrations, in messages with ids from this one on. */
+static void publish_notification(uint64_t sequence, struct registration *const *registrations, size_t n,
+                                 uint16_t id) {
+        const struct message message = { .payload = S("v"), .qos = 1 };
+        struct pending_notification notification = { .sequence = sequence, .key = S("k") };
+        struct notification notified[1 + N_MAX] = { { .watched_change = 0 } };
+        const struct batch batch = { .sequence_before = EARLIER,
+                                     .effects = { .notifications = notified, .n_notifications = 1 + n } };
+        struct buf recipients = { 0 };
+
+        for (size_t i = 0; i < n; i++) {
+                const struct slice client = registrations[i]->client_id;
+
+                recipients_append(&recipients,
+                                  &(struct recipient){ .client = client, .client_length = client.length });
+                notified[1 + i] = (struct notification){ registrations[i], PUBLISHED - LOST };
+        }
         notification.recipients = buf_slice(&recipients);
         next_id = id;
-        outbox_messages_backend.publish_notification(&messages, &notification, &message,
+        outbox_messages_backend.publish_notification(&messages, &batch, &notification, &message,
                                                      &notification.recipients);
+        cr_expect_eq(notification.recipients.length, 0);
+        outbox_messages_backend.end_batch(&messages, &batch);
         buf_deinit(&recipients);
+}
+
+static void notify(struct registration *registration, uint16_t id) {
+        publish_notification(PUBLISHED, &registration, 1, id);
 }
 
 Test(outbox_messages, id_gives_its_registration_once) {
         struct registration *a = add("a"), *b = add("b");
 
-        notify("a", 0);
-        notify("b", UINT16_MAX);
-        notify("a", 7);
+        notify(a, 0);
+        notify(b, UINT16_MAX);
+        notify(a, 7);
         cr_expect_eq(outbox_messages_acknowledged(&messages, UINT16_MAX), b);
         cr_expect_null(outbox_messages_acknowledged(&messages, UINT16_MAX));
         cr_expect_eq(outbox_messages_acknowledged(&messages, 0), a);
@@ -88,20 +107,39 @@ Test(outbox_messages, id_gives_its_registration_once) {
         registration_unref(b);
 }
 
+Test(outbox_messages, each_recipient_gives_its_registration) {
+        struct registration *all[N_MAX] = { add("a"), add("b"), add("c") };
+
+        publish_notification(PUBLISHED, all, N_MAX, 1);
+        publish_notification(PUBLISHED, all + 1, 2, 10);
+        for (uint16_t i = 0; i < N_MAX; i++)
+                cr_expect_eq(outbox_messages_acknowledged(&messages, (uint16_t)(1 + i)), all[i]);
+        cr_expect_eq(outbox_messages_acknowledged(&messages, 10), all[1]);
+        cr_expect_eq(outbox_messages_acknowledged(&messages, 11), all[2]);
+        for (size_t i = 0; i < N_MAX; i++)
+                registration_unref(all[i]);
+        registration_unref(all[1]);
+        registration_unref(all[2]);
+}
+
 Test(outbox_messages, empty_table_knows_no_id) {
         cr_expect_null(outbox_messages_acknowledged(&messages, 1));
 }
 
-Test(outbox_messages, client_without_registration_gives_none) {
-        notify("a", 1);
+/* The client may have registered again since: that registration is not the one that is notified. */
+Test(outbox_messages, notification_of_an_earlier_batch_gives_none) {
+        struct registration *a = add("a");
+
+        publish_notification(EARLIER, &a, 1, 1);
         cr_expect_null(outbox_messages_acknowledged(&messages, 1));
+        cr_expect_eq(a->n_references, 1);
 }
 
 Test(outbox_messages, reused_id_gives_the_latest_registration) {
         struct registration *a = add("a"), *b = add("b");
 
-        notify("a", 1);
-        notify("b", 1);
+        notify(a, 1);
+        notify(b, 1);
         cr_expect_eq(a->n_references, 1);
         cr_expect_eq(outbox_messages_acknowledged(&messages, 1), b);
         registration_unref(b);
@@ -110,7 +148,7 @@ Test(outbox_messages, reused_id_gives_the_latest_registration) {
 Test(outbox_messages, ended_registration_stays_readable) {
         struct registration *a = add("a"), *taken;
 
-        notify("a", 1);
+        notify(a, 1);
         engine_remove_registration(engine, S("a"), S("k"));
         taken = outbox_messages_acknowledged(&messages, 1);
         cr_assert_eq(taken, a);
@@ -121,8 +159,8 @@ Test(outbox_messages, ended_registration_stays_readable) {
 Test(outbox_messages, deinit_drops_all_references) {
         struct registration *a = add("a");
 
-        notify("a", 1);
-        notify("a", 2);
+        notify(a, 1);
+        notify(a, 2);
         cr_expect_eq(a->n_references, 3);
         outbox_messages_deinit(&messages);
         cr_expect_eq(a->n_references, 1);
@@ -132,8 +170,8 @@ Test(outbox_messages, deinit_drops_all_references) {
 Test(outbox_messages, closed_outbox_reports_nothing_about_registrations) {
         struct registration *a = add("a");
 
-        notify("a", 1);
-        notify("a", 2);
+        notify(a, 1);
+        notify(a, 2);
         outbox_close(&outbox);
         cr_expect_null(outbox_messages_acknowledged(&messages, 1));
         outbox.status = OUTBOX_OPEN;

@@ -86,6 +86,47 @@ Test(plain, notification_without_subscriber_keeps_a_newer_registration) {
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
 }
 
+/* The registration that the notification is for, and the newer one, are of the same batch. */
+Test(plain, notification_without_subscriber_keeps_a_newer_registration_of_its_batch) {
+        for (int is_volatile = 0; is_volatile < 2; is_volatile++) {
+                broker.is_volatile = is_volatile;
+                broker_restart_store(&broker, broker_config());
+                broker_connect(&broker, false);
+                broker_do(&broker, "KEYNOTIFY k");
+                broker_notified_after_set(&broker);
+                pipeline_acknowledged(broker.pipeline, notified_id(), false, broker.now); /* is subscribed */
+                broker_do(&broker, "KEYNOTIFY other");
+                broker_forget(&broker);
+
+                broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c") });
+                broker_send(&broker,
+                            (struct sending){ WORDS(S("KEYNOTIFY"), S("k"), S("STOP")), .source = S("c") });
+                broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .source = S("c") });
+                broker_flush(&broker);
+                cr_assert_eq(broker.n_sent, 4);
+                pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 3), true, broker.now);
+                cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED REPLY);
+        }
+}
+
+/* The registrations of the notifications that a start has loaded are not known. */
+Test(stored, notification_without_subscriber_says_nothing_about_a_newer_registration) {
+        const struct pending_notification stored = {
+                .sequence = 1, .version = { 1, 0 }, .key = S("k"), .recipients = S("\0\0\0\0\0\0\0\0\0\1c")
+        };
+        int64_t deadline_ns;
+
+        broker_init_stored(&broker, broker_config(), &stored, 1);
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .source = S("c"), .topic = S("x") });
+        broker_connect(&broker, true);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE " REPLY);
+        deadline_ns = pipeline_next_deadline(broker.pipeline);
+        pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), deadline_ns, "no idle timeout");
+        broker_deinit(&broker);
+}
+
 Test(plain, acknowledgement_of_an_unknown_id_is_ignored) {
         pipeline_acknowledged(broker.pipeline, 0, true, broker.now);
         pipeline_acknowledged(broker.pipeline, UINT16_MAX, true, broker.now);
