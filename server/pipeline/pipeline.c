@@ -137,25 +137,18 @@ void pipeline_disconnected(struct pipeline *pipeline) {
         peer_disconnected(pipeline);
 }
 
-static void receive_message(struct pipeline *pipeline, const struct message *message, struct now now) {
-        int r = queue_add_message(&pipeline->queue, message, NULL, now.mono_ns, PIPELINE_WAITING_MAX);
+void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
+        int r;
 
+        if (peer_receive(pipeline, message, now))
+                return;
+
+        r = queue_add_message(&pipeline->queue, message, NULL, now.mono_ns, PIPELINE_WAITING_MAX);
         if (r == -ENOBUFS)
                 drops_beyond_share(&pipeline->drops, message, queue_n_bytes(&pipeline->queue),
                                    PIPELINE_WAITING_MAX);
         else if (r < 0)
                 drops_out_of_memory(&pipeline->drops);
-}
-
-void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
-        if (!peer_receive(pipeline, message, now))
-                receive_message(pipeline, message, now);
-        if (pipeline->storage)
-                return;
-
-        /* Publish the reply now, so that the broker forwards it while the store reads the next request. */
-        work_clock_resume(&pipeline->clock, now);
-        advance_batch(pipeline, now);
 }
 
 int pipeline_request(struct pipeline *pipeline, const struct message *message,

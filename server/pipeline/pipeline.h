@@ -148,7 +148,7 @@ void pipeline_plugin_detected(struct pipeline *pipeline);
 
 /*
  * A message has arrived. It is borrowed for the call: what it asks for waits in the queue
- * (pipeline/queue.h). Without a storage, this call also serves what waits, unless the quantum is over.
+ * (pipeline/queue.h) for pipeline_advance().
  */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 

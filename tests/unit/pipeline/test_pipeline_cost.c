@@ -219,30 +219,6 @@ Test(batch_cost, batch_after_a_large_reply_begins_with_the_next_client) {
         }
 }
 
-/*
- * Without a storage: while the transport has room, a request is executed and published
- * on arrival.
- */
-Test(batch_cost, large_reply_on_arrival_does_not_precede_the_next_client_twice) {
-        broker_init(&broker, broker_config());
-        become_volatile();
-        set_large_value();
-        broker.room = 1; /* the large reply uses up the room */
-        send_get("f");
-        cr_expect_eq(broker.n_sent, 1);
-        for (int i = 0; i < 3; i++)
-                send_get("f");
-        send_get("o");
-        cr_expect_eq(broker.n_sent, 1);
-        for (size_t i = 2; i <= 5; i++) {
-                broker.room = 1;
-                broker_flush(&broker);
-                cr_assert_eq(broker.n_sent, i);
-        }
-        cr_expect(slice_equal(broker_sent_message(&broker, 2)->topic, S("o")));
-        broker_deinit(&broker);
-}
-
 /* 3. Many keys with one deadline */
 
 #define N_EXPIRING 20000

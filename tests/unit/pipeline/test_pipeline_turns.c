@@ -48,19 +48,27 @@ Test(turns, other_client_is_served_during_a_flood) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
+/* The same without a storage. */
 Test(turns, call_ends_when_its_time_is_used_up) {
-        get("f");
-        get("f");
-        get("f");
-        broker_flush(&broker);
-        cr_expect_eq(broker.n_sent, 1);
-        cr_expect_eq(pipeline_next_deadline(broker.pipeline), 0);
-        get("o");
-        broker_flush(&broker);
-        cr_expect_eq(broker.n_sent, 2);
-        broker_flush(&broker);
-        broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 ");
+        for (int is_volatile = 0; is_volatile < 2; is_volatile++) {
+                broker.is_volatile = is_volatile;
+                broker_restart_store(&broker, broker_config());
+                broker_connect(&broker, false);
+                get("f");
+                get("f");
+                get("f");
+                cr_expect_eq(broker.n_sent, 0);
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, 1);
+                cr_expect_eq(pipeline_next_deadline(broker.pipeline), 0);
+                get("o");
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, 2);
+                broker_flush(&broker);
+                broker_flush(&broker);
+                cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 ");
+                broker_forget(&broker);
+        }
 }
 
 Test(turns, each_wakeup_has_its_full_time) {
@@ -69,22 +77,6 @@ Test(turns, each_wakeup_has_its_full_time) {
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, i);
         }
-}
-
-/* Without a storage, a request gets its reply on arrival. A flood waits for the end of the wake-up. */
-Test(turns, flood_without_a_storage_is_served_by_turns) {
-        broker.is_volatile = true;
-        broker_restart_store(&broker, broker_config());
-        broker_connect(&broker, false);
-        get("f");
-        cr_expect_eq(broker.n_sent, 1);
-        get("f");
-        get("f");
-        get("o");
-        cr_expect_eq(broker.n_sent, 1);
-        for (int i = 0; i < 3; i++)
-                broker_flush(&broker);
-        cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 ");
 }
 
 Test(turns, bytes_of_a_batch_are_limited) {
