@@ -14,7 +14,7 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * advance_batch() in pipeline.c leads the batch through these states. Items are served only in OPEN, so no
+ * pipeline_advance() leads the batch through these states. Items are served only in OPEN, so no
  * request is executed on state that may still be rolled back.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is

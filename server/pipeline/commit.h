@@ -25,7 +25,7 @@ bool commit_is_due(const struct pipeline *pipeline);
 
 /*
  * End the open batch. It is committed if it has changed something, or if is_commit_required; else it is
- * publishing at once. Only advance_batch() calls this function.
+ * publishing at once. Only pipeline_advance() calls this function.
  */
 void commit_begin(struct pipeline *pipeline, struct now now);
 

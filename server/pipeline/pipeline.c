@@ -89,9 +89,11 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
  * Lead the batch through its states (batch.h), and then the next ones, as far as possible now. What must
  * not change within a batch changes before its first item is served: the broker, and the policy.
  */
-static void advance_batch(struct pipeline *pipeline, struct now now) {
+void pipeline_advance(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->batch;
 
+        work_clock_resume(&pipeline->clock, now);
+        quantum_start(&pipeline->clock.quantum);
         for (;;) {
                 switch (batch->state) {
                 case BATCH_OPEN:
@@ -107,18 +109,10 @@ static void advance_batch(struct pipeline *pipeline, struct now now) {
                 case BATCH_PUBLISHING:
                         outbox_publish(&pipeline->outbox, batch, now);
                         if (batch->state == BATCH_PUBLISHING)
-                                return; /* the transport has no room: its caller calls pipeline_advance() */
+                                return; /* the transport has no room: its caller calls this function again */
                         break;
                 }
         }
-}
-
-/* A quantum for what waits, and another one for the events before the next call. */
-void pipeline_advance(struct pipeline *pipeline, struct now now) {
-        work_clock_resume(&pipeline->clock, now);
-        quantum_start(&pipeline->clock.quantum);
-        advance_batch(pipeline, now);
-        quantum_start(&pipeline->clock.quantum);
 }
 
 /* 2. The broker */
