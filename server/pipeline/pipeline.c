@@ -93,7 +93,6 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->batch;
 
         work_clock_resume(&pipeline->clock, now);
-        quantum_start(&pipeline->clock.quantum);
         for (;;) {
                 switch (batch->state) {
                 case BATCH_OPEN:

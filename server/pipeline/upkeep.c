@@ -23,7 +23,6 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
         work_clock_resume(&pipeline->clock, now);
-        quantum_start(&pipeline->clock.quantum);
         while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && pipeline_can_step(pipeline) &&
                !quantum_is_over(&pipeline->clock.quantum)) {
                 if (engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects) < 0) {

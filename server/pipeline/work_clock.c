@@ -5,6 +5,7 @@
 void work_clock_resume(struct work_clock *clock, struct now now) {
         if (clock->read_ns < now.mono_ns)
                 clock->read_ns = now.mono_ns;
+        clock->quantum.used_ns = 0;
 }
 
 void work_clock_charge(struct work_clock *clock, int64_t *work_ns) {
@@ -13,10 +14,6 @@ void work_clock_charge(struct work_clock *clock, int64_t *work_ns) {
         clock->read_ns = clock->callbacks->clock_ns(clock->callbacks->userdata);
         clock->quantum.used_ns += clock->read_ns - begin_ns;
         *work_ns += clock->read_ns - begin_ns;
-}
-
-void quantum_start(struct quantum *quantum) {
-        quantum->used_ns = 0;
 }
 
 void quantum_end(struct quantum *quantum) {

@@ -32,18 +32,15 @@ struct work_clock {
 };
 
 /*
- * The caller calls at this time. What has passed since the last reading of the clock was not the
- * pipeline's work.
+ * The caller calls at this time: begin a new quantum. What has passed since the last reading of the clock
+ * was not the pipeline's work.
  */
 void work_clock_resume(struct work_clock *clock, struct now now);
 
 /* Read the clock: the present work has ended. Add its time to the quantum, and to *work_ns of the batch. */
 void work_clock_charge(struct work_clock *clock, int64_t *work_ns);
 
-/* Begin a new quantum. */
-void quantum_start(struct quantum *quantum);
-
-/* No further work until quantum_start(). */
+/* No further work until work_clock_resume(). */
 void quantum_end(struct quantum *quantum);
 
 bool quantum_is_over(const struct quantum *quantum);

@@ -109,7 +109,6 @@ static void receive_welcome_text(struct slice text, const uint8_t *key) {
         companion_box_seal(text, key, box);
         receive(COMPANION_WELCOME, (struct slice){ box, text.length + COMPANION_BOX_EXTRA });
         work_clock_resume(&pipeline->clock, now);
-        quantum_start(&pipeline->clock.quantum);
         if (pipeline->batch.state == BATCH_OPEN)
                 peer_advance(pipeline, now);
 }
@@ -442,7 +441,7 @@ Test(peer, serves_when_all_registrations_are_checked) {
                 cr_expect_eq(pipeline->batch.effects.n_changes, n * ENGINE_STEP_CHANGES_MAX);
                 cr_expect_eq(pipeline_next_deadline(pipeline), 0);
                 cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
-                quantum_start(&pipeline->clock.quantum);
+                work_clock_resume(&pipeline->clock, now);
                 peer_advance(pipeline, now);
         }
         cr_expect_eq(n, 6);
