@@ -26,7 +26,7 @@ void disconnect_continue(struct engine *engine, size_t *n_changes_left, struct e
 
         for (; *n_changes_left > 0 && (registration = registrations_of_ended(registrations));
              (*n_changes_left)--) {
-                again = registration_made_again(registrations, registration);
+                again = engine_find_registration(engine, registration->client_id, registration->key_name);
                 if (!again) {
                         disconnect_end_registration(engine, registration, effects);
                         continue;

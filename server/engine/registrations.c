@@ -414,11 +414,6 @@ struct registration *registrations_of_ended(const struct registrations *table) {
         return table->ended ? table->ended->registrations : NULL;
 }
 
-struct registration *registration_made_again(const struct registrations *table,
-                                             const struct registration *ended) {
-        return registrations_find(table, registrations_names(table, ended->client_id, ended->key_name));
-}
-
 struct registration *registrations_of_key(const struct registrations *table, uint64_t hash,
                                           struct slice key) {
         const struct registration_node *node = find_node(table->keys, hash, key);

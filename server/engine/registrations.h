@@ -201,13 +201,6 @@ bool registration_has_ended(const struct registration *registration);
 struct registration *registrations_of_ended(const struct registrations *table);
 
 /*
- * ended: a registration of an ended client. Return that which the same client id has made again for the
- * same key; NULL: none. Borrowed.
- */
-struct registration *registration_made_again(const struct registrations *table,
-                                             const struct registration *ended);
-
-/*
  * Iterate over all registrations. Borrowed; NULL after the last. The caller may remove the returned
  * registration before the next call, but no other; with a cursor of the table any.
  */
