@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/log.h"
-#include "pipeline/counters.h"
+#include "observation/counters.h"
 #include "pipeline/queue.h"
 #include "protocol/message.h"
 

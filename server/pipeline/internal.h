@@ -16,8 +16,8 @@
 
 #include "base/time_units.h"
 #include "codec/invocation.h"
+#include "observation/client_log.h"
 #include "pipeline/batch.h"
-#include "pipeline/client_log.h"
 #include "pipeline/commit.h"
 #include "pipeline/observation.h"
 #include "pipeline/outbox_frames.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "pipeline/client_table.h"
-#include "pipeline/event_log.h"
+#include "observation/client_table.h"
+#include "observation/event_log.h"
 #include "pipeline/pipeline.h"
 
 struct queue_item;

@@ -3,7 +3,7 @@
 
 #include "codec/encoder.h"
 #include "engine/engine.h"
-#include "pipeline/counters.h"
+#include "observation/counters.h"
 #include "protocol/frame.h"
 #include "protocol/message.h"
 #include "storage/storage.h"

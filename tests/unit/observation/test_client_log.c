@@ -11,7 +11,7 @@
 
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "pipeline/client_log.h"
+#include "observation/client_log.h"
 #include "unit/engine/world.h"
 #include "unit/support/capture.h"
 

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "pipeline/histograms.h"
+#include "observation/histograms.h"
 #include "unit/support/table.h"
 
 static uint64_t n_durations(const struct histogram *histogram) {

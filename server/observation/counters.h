@@ -6,7 +6,7 @@
 #include "codec/invocation.h"
 #include "engine/outcome.h"
 #include "engine/request.h"
-#include "pipeline/histograms.h"
+#include "observation/histograms.h"
 
 /*
  * Counters since the start of the process, for metrics. "The plugin" is mosquitto_statestore.so in

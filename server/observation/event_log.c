@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/event_log.h"
+#include "observation/event_log.h"
 
 #include <errno.h>
 #include <stdlib.h>

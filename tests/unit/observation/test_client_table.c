@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "pipeline/client_table.h"
+#include "observation/client_table.h"
 
 #define S SLICE_LITERAL
 

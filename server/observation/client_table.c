@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/client_table.h"
+#include "observation/client_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/client_log.h"
+#include "observation/client_log.h"
 
 #include "protocol/topics.h"
 

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "pipeline/event_log.h"
+#include "observation/event_log.h"
 
 #define S SLICE_LITERAL
 
