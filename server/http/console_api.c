@@ -63,7 +63,8 @@ int console_api_open(struct console_api **ret_api, uv_loop_t *loop, struct conso
         if (!api)
                 return -ENOMEM;
         *api = (struct console_api){ .config = *config, .console = console };
-        if (event_log_new(&api->events) < 0 || client_table_new(&api->clients) < 0)
+        api->lines = calloc(CONSOLE_LINES, sizeof(*api->lines));
+        if (!api->lines || event_log_new(&api->events) < 0 || client_table_new(&api->clients) < 0)
                 return -ENOMEM;
         uv_timer_init(loop, &api->stream_timer);
         api->stream_timer.data = api;
@@ -87,5 +88,6 @@ void console_api_free(struct console_api *api) {
                 return;
         event_log_free(api->events);
         client_table_free(api->clients);
+        free(api->lines);
         free(api);
 }

@@ -4,6 +4,9 @@
  * Streams of events (https://html.spec.whatwg.org/#server-sent-events). A stream is the number of the
  * last event that it has sent. If its peer does not read, the events wait in the event log, and later
  * ones replace them: then the stream tells how many are missing.
+ *
+ * An event is formatted for the first stream that sends it. Its line is kept for the other streams, which
+ * mostly send the same events at about the same time.
  */
 
 #include <stdlib.h>
@@ -43,7 +46,7 @@ static bool is_shown(const struct console_stream *stream, const struct logged_ev
                (!stream->pattern.data || glob_match(stream->pattern, event->key, budget));
 }
 
-static void append_event(struct buf *text, const struct pipeline *pipeline,
+static void format_event(struct buf *text, const struct pipeline *pipeline,
                          const struct logged_event *event) {
         static const char *const kinds[] = { "", "set", "delete", "expire", "refused" };
         CLEANUP(buf_deinit) struct buf version = { 0 };
@@ -72,6 +75,24 @@ static void append_event(struct buf *text, const struct pipeline *pipeline,
         buf_append_string(text, "\n");
 }
 
+/* A line does not replace that of a later event: only a stream that is far behind needs it. */
+static void append_event(struct buf *text, const struct console_api *api, const struct logged_event *event) {
+        struct console_line *line = &api->lines[event->number % CONSOLE_LINES];
+        size_t n_before = text->length, n_bytes;
+
+        if (line->number == event->number) {
+                buf_append(text, line->bytes, line->n_bytes);
+                return;
+        }
+        format_event(text, api->pipeline, event);
+        n_bytes = text->length - n_before;
+        if (buf_failed(text) || n_bytes > CONSOLE_LINE_SIZE_MAX || line->number > event->number)
+                return;
+        line->number = event->number;
+        line->n_bytes = n_bytes;
+        memcpy(line->bytes, text->data + n_before, n_bytes);
+}
+
 /* Append the next events to the empty buffer, as far as its size and the work of a call allow. */
 static void fill_buffer(struct console_stream *stream) {
         const struct console_api *api = stream->api;
@@ -87,7 +108,7 @@ static void fill_buffer(struct console_stream *stream) {
                                           (unsigned long long)n_lost);
                 n_lost = 0;
                 if (is_shown(stream, event, &budget))
-                        append_event(&stream->pending, api->pipeline, event);
+                        append_event(&stream->pending, api, event);
         }
 }
 

@@ -16,12 +16,26 @@
 struct console_request;
 struct console_stream;
 
+/*
+ * An event as text for all streams. The place of a line is the number of its event modulo CONSOLE_LINES. A
+ * text that is longer than CONSOLE_LINE_SIZE_MAX is not kept.
+ */
+#define CONSOLE_LINES         1024
+#define CONSOLE_LINE_SIZE_MAX 500
+
+struct console_line {
+        uint64_t number; /* of the event; 0: the place is free */
+        size_t n_bytes;
+        uint8_t bytes[CONSOLE_LINE_SIZE_MAX];
+};
+
 struct console_api {
         struct console_api_config config;
         struct console *console;
         struct pipeline *pipeline; /* NULL before console_api_observe() */
-        struct event_log *events;  /* owned, as is the next */
+        struct event_log *events;  /* owned, as are the next two */
         struct client_table *clients;
+        struct console_line *lines; /* CONSOLE_LINES of them; unused until a stream sends */
         struct console_request *requests[CONSOLE_REQUESTS_MAX]; /* NULL: a free place */
         struct console_stream *streams[CONSOLE_STREAMS_MAX];    /* NULL: a free place */
         uv_timer_t stream_timer;                                /* runs while there is a stream */

@@ -226,6 +226,19 @@ def test_events_are_shown_as_they_happen(users):
     assert users.console.status("/api/events?pattern=[", users.bob) == 400
 
 
+def test_a_stream_shows_the_same_whatever_another_one_has_sent(users):
+    """The store keeps the lines of the last 1,024 events that a stream has sent, each up to 500 bytes."""
+    keys = [f"{i}".ljust(600 if i % 10 == 0 else 0, "x") for i in range(1500)]
+    users.site.connect().request_all([("SET", key, "value") for key in keys])
+
+    shown = []
+    for _ in range(2):
+        with users.console.events(users.bob, "after=0") as events:
+            shown.append([next(events)[1] for _ in keys])
+    assert [each["key"] for each in shown[0]] == keys
+    assert shown[1] == shown[0]
+
+
 def test_a_claimed_id_is_told_from_that_of_a_user(make_site, tmp_path):
     users = Users(make_site(plugin=False), tmp_path)
     device = users.site.connect("console/bob")
