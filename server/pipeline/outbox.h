@@ -2,8 +2,8 @@
 #pragma once
 
 #include "codec/encoder.h"
+#include "observation/drops.h"
 #include "pipeline/batch.h"
-#include "pipeline/drops.h"
 #include "pipeline/hooks.h"
 #include "pipeline/work_clock.h"
 #include "state/recipients.h"

@@ -152,14 +152,16 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
                         break; /* test control may change state that the requests of a batch have used */
-                if (!peer_accepts(&pipeline->peer, item))
-                        drops_outside_frame(&pipeline->drops, item);
-                else if (item->kind == QUEUE_REQUEST)
+                if (!peer_accepts(&pipeline->peer, item)) {
+                        if (item->kind == QUEUE_REQUEST)
+                                drops_outside_frame(&pipeline->drops);
+                } else if (item->kind == QUEUE_REQUEST) {
                         is_served = serve_request(pipeline, item, now);
-                else if (item->kind == QUEUE_DISCONNECT)
+                } else if (item->kind == QUEUE_DISCONNECT) {
                         report_disconnect(pipeline, &item->record, now);
-                else
+                } else {
                         execute_control(pipeline, item, now);
+                }
                 work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
                 if (!is_served)
                         continue;

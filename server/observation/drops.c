@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/drops.h"
+#include "observation/drops.h"
 
 #include <errno.h>
 
@@ -54,10 +54,7 @@ void drops_beyond_share(struct drops *drops, const struct message *request, size
                                                  { 0 } });
 }
 
-void drops_outside_frame(struct drops *drops, const struct queue_item *item) {
-        if (item->kind != QUEUE_REQUEST)
-                return;
-
+void drops_outside_frame(struct drops *drops) {
         drops->counters->n_drops[DROP_OUTSIDE_FRAME]++;
         log_limited(&drops->outside_frame_limit, LOG_WARNING,
                     "request dropped: it was not in a frame of the plugin; it waited while broker "

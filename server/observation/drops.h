@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "observation/counters.h"
-#include "pipeline/queue.h"
 #include "protocol/message.h"
 
 /* Count and log what is dropped, each cause with a rate limit of its own. */
@@ -22,5 +21,5 @@ void drops_unpublished(struct drops *drops, const struct message *message, int e
 void drops_beyond_share(struct drops *drops, const struct message *request, size_t n_bytes,
                         size_t n_bytes_max);
 
-/* The broker has the plugin, and an item was not in a frame. Only a request is counted and logged. */
-void drops_outside_frame(struct drops *drops, const struct queue_item *item);
+/* The broker has the plugin, and a request was not in a frame. */
+void drops_outside_frame(struct drops *drops);
