@@ -72,7 +72,7 @@ ROOMS = {
     "pipeline": ("base fair_queue protocol engine codec state storage exports observation", "utlist.h"),
     "config": ("base protocol election policy engine codec", "sodium.h"),
     "control": ("base protocol engine exports pipeline", ""),
-    "http": ("base protocol codec pipeline config", "microhttpd.h uv.h"),
+    "http": ("base protocol codec observation pipeline config", "microhttpd.h uv.h"),
     "mqtt": ("base protocol", "mosquitto.h mqtt_protocol.h openssl/ssl.h uv.h"),
     "plugin": ("base hash fair_queue protocol",
                "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),

@@ -9,7 +9,9 @@
 
 #include "base/json.h"
 #include "http/console_api.h"
-#include "pipeline/observation.h"
+#include "observation/client_table.h"
+#include "observation/event_log.h"
+#include "pipeline/inspection.h"
 
 #define CONSOLE_JSON "application/json"
 

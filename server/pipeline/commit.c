@@ -85,7 +85,7 @@ static void roll_back_batch(struct pipeline *pipeline, int error) {
         if (state_undo(pipeline->state, &batch->effects) < 0)
                 end_process(pipeline, "memory is too short to roll a batch back");
         batch_fail(batch, describe_commit_error(error).outcome);
-        observation_end_batch(pipeline, describe_commit_error(error).outcome);
+        observation_end_batch(&pipeline->observation, describe_commit_error(error).outcome);
 }
 
 /* result: of storage_commit(), not an error. */
@@ -134,7 +134,7 @@ static void apply_commit_result(struct pipeline *pipeline, bool is_stored, int r
                         state_commit(pipeline->state, &pipeline->commit.change_set);
                 else
                         state_commit_staged(pipeline->state);
-                observation_end_batch(pipeline, OUTCOME_DONE);
+                observation_end_batch(&pipeline->observation, OUTCOME_DONE);
         }
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
@@ -180,7 +180,7 @@ void commit_begin(struct pipeline *pipeline, struct now now) {
                                                !storage_has_lease(pipeline->storage));
         int r;
 
-        observation_add_changes(pipeline, now);
+        observation_add_changes(&pipeline->observation, &batch->effects, now);
         r = prepare_commit(pipeline, is_stored, now);
         if (r < 0 || !is_stored) {
                 apply_commit_result(pipeline, false, r, now);

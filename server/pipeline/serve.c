@@ -42,7 +42,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         }
         pending->requester = take_ptr(&item->requester);
         pending->hook_number = hook_number;
-        observation_add_changes(pipeline, now);
+        observation_add_changes(&pipeline->observation, &batch->effects, now);
         if (invocation->result == INVOCATION_REQUEST) {
                 struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
                 const struct result *result = &pending->reply.result;
@@ -65,7 +65,8 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                                    now);
         pending->n_preceding_changes = batch->effects.n_watched_changes;
         batch_add_payload(batch, &pending->reply);
-        observation_add_request(pipeline, invocation, pending, now);
+        observation_add_request(&pipeline->observation, &batch->effects, invocation,
+                                pending->reply.result.outcome, now);
 }
 
 /* The sender of an item from inside the process is its requester. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "pipeline/inspection.h"
 #include "pipeline/internal.h"
 #include "unit/pipeline/fake_broker.h"
 

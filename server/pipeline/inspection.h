@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "observation/client_table.h"
-#include "observation/event_log.h"
 #include "pipeline/pipeline.h"
 
-struct queue_item;
-struct pending_reply;
+struct client_table;
+struct event_log;
 
-/* What the console sees of the requests of all clients. */
-struct observation {
-        struct event_log *events; /* borrowed, as is the other; both NULL: nothing is recorded */
-        struct client_table *clients;
-        size_t n_changes; /* changes of the batch whose events were added */
-};
+/* For the console: begin to record what happens, and read the present state. */
 
-/* Record what happens from now on. Both are borrowed until pipeline_free(). */
+/* Record what happens from now on: observation/observation.h. Both are borrowed until pipeline_free(). */
 void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients);
-
-/* 1. Places of the pipeline where something happens */
-
-/*
- * Add the events of the changes that no request has made: of ticks. Call before a request is executed, and
- * before the commit.
- */
-void observation_add_changes(struct pipeline *pipeline, struct now now);
-
-/* The request was executed or refused: add the events of its changes, and count it for its client. */
-void observation_add_request(struct pipeline *pipeline, const struct invocation *invocation,
-                             const struct pending_reply *pending, struct now now);
-
-/* The commit of the batch has ended: with this outcome, or OUTCOME_DONE. */
-void observation_end_batch(struct pipeline *pipeline, enum outcome outcome);
-
-/* 2. The present state, for the console */
 
 /* What the registrations of this client use. */
 struct registration_usage pipeline_client_usage(const struct pipeline *pipeline, struct slice client);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/inspection.h"
+
+#include "pipeline/internal.h"
+
+void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients) {
+        pipeline->observation = (struct observation){ .events = events, .clients = clients };
+}
+
+struct registration_usage pipeline_client_usage(const struct pipeline *pipeline, struct slice client) {
+        return engine_client_usage(pipeline->state->engine, client);
+}
+
+struct entry *pipeline_find_entry(const struct pipeline *pipeline, struct slice key, struct now now) {
+        struct entry *entry = engine_find_entry(pipeline->state->engine, key);
+
+        return entry && engine_deadline(pipeline->state->engine, entry) > now.mono_ns ? entry : NULL;
+}
+
+int64_t pipeline_expires_in_ms(const struct pipeline *pipeline, struct entry *entry, struct now now) {
+        int64_t deadline_ns = engine_deadline(pipeline->state->engine, entry);
+
+        if (deadline_ns == DEADLINE_NEVER)
+                return INT64_MAX;
+        return (deadline_ns - now.mono_ns - 1) / NS_PER_MS + 1;
+}
+
+/* A position among all: the number of the shard, and the registrations before it in the shard. */
+#define POSITION_SHARD_SHIFT 32
+
+static uint64_t list_all(const struct engine *engine, uint64_t position,
+                         void (*take)(void *userdata, const struct registration *registration),
+                         void *userdata) {
+        struct registration_cursor cursor = { .n_shards_begun =
+                                                      (uint32_t)(position >> POSITION_SHARD_SHIFT) };
+        uint64_t n_skipped = position & UINT32_MAX, n_in_shard = 0;
+        uint32_t shard = cursor.n_shards_begun + 1;
+        const struct registration *registration;
+
+        if (cursor.n_shards_begun > REGISTRATIONS_N_SHARDS)
+                return 0;
+        for (size_t n = 0; (registration = engine_each_registration(engine, &cursor));) {
+                if (cursor.n_shards_begun != shard) {
+                        shard = cursor.n_shards_begun;
+                        n_in_shard = n_skipped = 0;
+                }
+                if (n_in_shard++ < n_skipped)
+                        continue;
+                if (n++ == WATCHERS_PAGE_MAX)
+                        return (uint64_t)(shard - 1) << POSITION_SHARD_SHIFT | (n_in_shard - 1);
+                take(userdata, registration);
+        }
+        return 0;
+}
+
+uint64_t pipeline_list_watchers(const struct pipeline *pipeline, const struct watchers_query *query,
+                                void (*take)(void *userdata, const struct registration *registration),
+                                void *userdata) {
+        const struct engine *engine = pipeline->state->engine;
+        const struct registration *registration;
+        uint64_t n = 0;
+
+        if (!query->key.data && !query->client.data)
+                return list_all(engine, query->position, take, userdata);
+
+        registration = query->key.data ? engine_registrations_of_key(engine, query->key)
+                                       : engine_registrations_of_client(engine, query->client);
+        while (registration && n < WATCHERS_POSITION_MAX && n < query->position + WATCHERS_PAGE_MAX) {
+                if (n++ >= query->position)
+                        take(userdata, registration);
+                registration = query->key.data ? registration_next_of_key(registration)
+                                               : registration->next_of_client;
+        }
+        return registration && n < WATCHERS_POSITION_MAX ? n : 0;
+}
