@@ -8,7 +8,9 @@
  * times the duration of the run.
  *
  * The connections of one address must not block those of another address: each address has a
- * limited number of connections. The library closes those above the limit when it accepts them.
+ * limited number of connections. The library closes those above the limit when it accepts them. The
+ * timeout of the library does not end a peer that sends a byte now and then, so connections that wait
+ * for their peers are closed as soon as others need theirs.
  *
  * The library calls http_on_request() when the headers have arrived, for each part of the body, at
  * the end of the body, and again after a connection was resumed. It closes a connection whose reply
@@ -31,9 +33,10 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time_units.h"
+#include "http/connections.h"
 
-#define CONNECTIONS_MAX      64
-#define ADDRESS_CONNECTIONS  16 /* maximum number of connections of one address */
+#define CONNECTIONS_KEPT     128 /* more, while a run closes some and accepts others */
+#define ADDRESS_CONNECTIONS  16  /* maximum number of connections of one address */
 #define CONNECTION_MEMORY    32768
 #define CONNECTION_TIMEOUT_S 2           /* of a connection that receives and sends nothing */
 #define SEND_BUFFER          (128 << 10) /* the kernel doubles it */
@@ -44,6 +47,7 @@
 struct http_exchange {
         struct http_server *http;
         struct MHD_Connection *connection;
+        struct connection *tracked;            /* of the server */
         struct http_exchange *next, *previous; /* of the server */
         const struct http_routes *routes;
         const struct http_route *route;
@@ -72,6 +76,7 @@ struct http_server {
         uint16_t port;
         struct http_routes routes[HTTP_ROUTES_MAX];
         size_t n_routes;
+        struct connections connections;
         struct http_exchange *exchanges;
         size_t n_body_bytes, n_reply_bytes; /* of all exchanges */
         int n_open_handles;
@@ -327,8 +332,14 @@ static struct http_exchange *exchange_new(struct http_server *http, struct MHD_C
 
         if (!exchange)
                 return NULL;
-        *exchange =
-                (struct http_exchange){ .http = http, .connection = connection, .next = http->exchanges };
+        *exchange = (struct http_exchange){
+                .http = http,
+                .connection = connection,
+                .tracked = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+                                   ->socket_context,
+                .next = http->exchanges,
+        };
+        exchange->tracked->exchange = exchange;
         if (exchange->next)
                 exchange->next->previous = exchange;
         http->exchanges = exchange;
@@ -345,6 +356,7 @@ static void exchange_free(struct http_exchange *exchange) {
         if (exchange->next)
                 exchange->next->previous = exchange->previous;
         *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
+        exchange->tracked->exchange = NULL;
         http->n_body_bytes -= exchange->n_body_reserved;
         http->n_reply_bytes -= exchange->n_reply_bytes;
         buf_deinit(&exchange->body);
@@ -407,22 +419,50 @@ static void http_on_completed(void *userdata, struct MHD_Connection *connection,
         *state = NULL;
 }
 
-/* 3. The event loop */
+/* 3. Connections that make room */
 
-static bool is_full(const struct http_server *http) {
-        return MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections ==
-               CONNECTIONS_MAX;
+static void http_on_connection(void *userdata, struct MHD_Connection *handle, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code) {
+        struct http_server *http = userdata;
+
+        if (code == MHD_CONNECTION_NOTIFY_STARTED)
+                *socket_context = connections_add(
+                        &http->connections, handle,
+                        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+        else
+                connections_remove(*socket_context);
 }
+
+/* The next run of the library notices it. */
+static void disconnect(struct connection *connection) {
+        connection->is_closing = true;
+        shutdown(MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+                 SHUT_RDWR);
+}
+
+/* Whether the peer has to send or to receive something: not the handler, and not the library. */
+static bool waits_for_peer(const struct connection *connection) {
+        const struct http_exchange *exchange = connection->exchange;
+
+        return !exchange || (!exchange->is_suspended && !exchange->response);
+}
+
+static void disconnect_excess(struct http_server *http) {
+        struct connection *connection;
+
+        while (connections_n(&http->connections) > CONNECTIONS_KEPT &&
+               (connection = connections_find(&http->connections, waits_for_peer)))
+                disconnect(connection);
+}
+
+/* 4. The event loop */
 
 static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns, pause_ms;
-        bool was_full = is_full(http);
 
         http->has_resumed = false;
         MHD_run(http->daemon);
-        /* A run that begins with all connections in use stops polling the listening socket. */
-        if (was_full && !is_full(http))
-                MHD_run(http->daemon);
+        disconnect_excess(http);
 
         took_ns = uv_hrtime() - from_ns;
         http->is_paused = true;
@@ -454,7 +494,7 @@ static void http_on_timer(uv_timer_t *timer) {
                 uv_timer_start(&http->timer, http_on_timer, timeout_ms, 0);
 }
 
-/* 4. The begin and the end */
+/* 5. The begin and the end */
 
 /*
  * Create a socket that listens at the endpoint. Returns it, or -errno. Accepted sockets inherit its
@@ -508,7 +548,8 @@ static struct MHD_Daemon *start_daemon(struct http_server *http, int fd, const s
                                 MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ADDRESS_CONNECTIONS,
                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_TIMEOUT_S,
-                                MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, NULL, MHD_OPTION_ARRAY,
+                                MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, NULL,
+                                MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, http, MHD_OPTION_ARRAY,
                                 tls->certificate ? with_tls : without_tls, MHD_OPTION_END);
 }
 

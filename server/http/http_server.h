@@ -12,7 +12,9 @@
  * connections, memory, time and share of the processor are bounded, so a hostile peer cannot slow
  * the requests of the store noticeably:
  *
- *   connections      64, and 16 of one address; more are closed when they are accepted
+ *   connections      16 of one address; more are closed when they are accepted. 128 together; above
+ *                    them the address with the most connections that wait for their peers loses its
+ *                    oldest one. At most about 100 may wait for handlers
  *   silence          a connection that neither receives nor sends for 2 s is closed, unless its
  *                    exchange waits for the handler
  *   request          line and headers together at most 32 KiB, else 414 or 431

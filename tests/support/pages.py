@@ -2,7 +2,6 @@
 """A client of the HTTP server of a store."""
 
 import contextlib
-import http.client
 import urllib.error
 import urllib.request
 
@@ -21,14 +20,6 @@ class Pages:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-
-    def get_from(self, address, path):
-        """As get(), from another address of the loopback interface."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.patience, source_address=(address, 0))
-        with contextlib.closing(connection):
-            connection.request("GET", path)
-            response = connection.getresponse()
-            return response.status, response.read().decode()
 
     def metrics(self):
         samples = {}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct MHD_Connection;
+struct http_exchange;
+
+/*
+ * The connections of the HTTP server, and which of them has to make room for another one.
+ *
+ * A slow peer keeps what it has until others need it. Then the address with the most connections loses
+ * its oldest one. So an attacker with many slow connections closes its own ones.
+ */
+struct connection {
+        struct MHD_Connection *handle;  /* NULL: a free slot */
+        struct http_exchange *exchange; /* set by the caller; NULL: none */
+        bool is_closing;                /* set by the caller */
+        struct in6_addr address;
+        uint64_t number; /* in the order of their begin */
+};
+
+#define CONNECTIONS_MAX 160
+struct connections {
+        struct connection slots[CONNECTIONS_MAX];
+        uint64_t n_begun;
+};
+
+/* Add a connection with the peer at this address. Valid until connections_remove(). */
+struct connection *connections_add(struct connections *connections, struct MHD_Connection *handle,
+                                   const struct sockaddr *peer);
+void connections_remove(struct connection *connection);
+
+/* The number of connections that are not closing. */
+size_t connections_n(const struct connections *connections);
+
+/*
+ * Of the connections that are not closing and for which the function returns true, return the oldest
+ * one of the address that has the most of them; NULL if there is none.
+ */
+struct connection *connections_find(struct connections *connections,
+                                    bool (*matches)(const struct connection *connection));
