@@ -53,7 +53,7 @@ struct http_exchange {
         const struct http_route *route;
         bool is_head;
 
-        size_t n_body_reserved; /* of the server's n_body_bytes */
+        size_t n_body_reserved; /* of the server's n_body_bytes, until the body is handled */
         struct buf body;
         bool is_complete;
 
@@ -222,7 +222,66 @@ void http_stream_wake(struct http_exchange *exchange) {
         resume(exchange);
 }
 
-/* 2. Requests */
+/* 2. Connections that make room */
+
+static void http_on_connection(void *userdata, struct MHD_Connection *handle, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code) {
+        struct http_server *http = userdata;
+
+        if (code == MHD_CONNECTION_NOTIFY_STARTED)
+                *socket_context = connections_add(
+                        &http->connections, handle,
+                        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+        else
+                connections_remove(*socket_context);
+}
+
+static struct connection *tracked_connection(struct MHD_Connection *handle) {
+        return MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void release_body(struct http_exchange *exchange) {
+        exchange->http->n_body_bytes -= exchange->n_body_reserved;
+        exchange->n_body_reserved = 0;
+        buf_deinit(&exchange->body);
+}
+
+/* The next run of the library notices it. */
+static void disconnect(struct connection *connection) {
+        connection->is_closing = true;
+        if (connection->exchange)
+                release_body(connection->exchange);
+        shutdown(MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+                 SHUT_RDWR);
+}
+
+/* Whether the peer has to send or to receive something: not the handler, and not the library. */
+static bool waits_for_peer(const struct connection *connection) {
+        const struct http_exchange *exchange = connection->exchange;
+
+        return !exchange || (!exchange->is_suspended && !exchange->response);
+}
+
+static void disconnect_excess(struct http_server *http) {
+        struct connection *connection;
+
+        while (connections_n(&http->connections) > CONNECTIONS_KEPT &&
+               (connection = connections_find(&http->connections, waits_for_peer)))
+                disconnect(connection);
+}
+
+static bool has_body_to_send(const struct connection *connection) {
+        return connection->exchange && connection->exchange->n_body_reserved > 0;
+}
+
+static void disconnect_slow_body(struct http_server *http) {
+        struct connection *connection = connections_find(&http->connections, has_body_to_send);
+
+        ASSERT(connection);
+        disconnect(connection);
+}
+
+/* 3. Requests */
 
 const struct http_route *http_route(const struct http_exchange *exchange) {
         return exchange->route;
@@ -318,10 +377,8 @@ static bool admit_body(struct http_exchange *exchange) {
                 http_reply_error(exchange, HTTP_TOO_LARGE, "this page takes no body");
                 return false;
         }
-        if (http->n_body_bytes + n_bytes > HTTP_BODIES_MAX) {
-                http_reply_error(exchange, HTTP_TOO_MANY, "too many other requests have a body");
-                return false;
-        }
+        while (http->n_body_bytes + n_bytes > HTTP_BODIES_MAX)
+                disconnect_slow_body(http);
         exchange->n_body_reserved = n_bytes;
         http->n_body_bytes += n_bytes;
         return true;
@@ -335,8 +392,7 @@ static struct http_exchange *exchange_new(struct http_server *http, struct MHD_C
         *exchange = (struct http_exchange){
                 .http = http,
                 .connection = connection,
-                .tracked = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-                                   ->socket_context,
+                .tracked = tracked_connection(connection),
                 .next = http->exchanges,
         };
         exchange->tracked->exchange = exchange;
@@ -357,9 +413,8 @@ static void exchange_free(struct http_exchange *exchange) {
                 exchange->next->previous = exchange->previous;
         *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
         exchange->tracked->exchange = NULL;
-        http->n_body_bytes -= exchange->n_body_reserved;
         http->n_reply_bytes -= exchange->n_reply_bytes;
-        buf_deinit(&exchange->body);
+        release_body(exchange);
         buf_deinit(&exchange->headers);
         free(exchange);
 }
@@ -389,6 +444,8 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
         struct http_exchange *exchange = *state;
 
         (void)version;
+        if (tracked_connection(connection)->is_closing)
+                return MHD_NO;
         if (!exchange) {
                 *state = exchange = exchange_new(userdata, connection);
                 if (!exchange)
@@ -405,6 +462,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 /* Again: a reload may have removed the user while the body arrived. */
                 if (is_admitted(exchange))
                         exchange->route->handle(exchange->routes->userdata, exchange);
+                release_body(exchange);
         }
         return continue_exchange(exchange);
 }
@@ -417,42 +475,6 @@ static void http_on_completed(void *userdata, struct MHD_Connection *connection,
         if (*state)
                 exchange_free(*state);
         *state = NULL;
-}
-
-/* 3. Connections that make room */
-
-static void http_on_connection(void *userdata, struct MHD_Connection *handle, void **socket_context,
-                               enum MHD_ConnectionNotificationCode code) {
-        struct http_server *http = userdata;
-
-        if (code == MHD_CONNECTION_NOTIFY_STARTED)
-                *socket_context = connections_add(
-                        &http->connections, handle,
-                        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
-        else
-                connections_remove(*socket_context);
-}
-
-/* The next run of the library notices it. */
-static void disconnect(struct connection *connection) {
-        connection->is_closing = true;
-        shutdown(MHD_get_connection_info(connection->handle, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-                 SHUT_RDWR);
-}
-
-/* Whether the peer has to send or to receive something: not the handler, and not the library. */
-static bool waits_for_peer(const struct connection *connection) {
-        const struct http_exchange *exchange = connection->exchange;
-
-        return !exchange || (!exchange->is_suspended && !exchange->response);
-}
-
-static void disconnect_excess(struct http_server *http) {
-        struct connection *connection;
-
-        while (connections_n(&http->connections) > CONNECTIONS_KEPT &&
-               (connection = connections_find(&http->connections, waits_for_peer)))
-                disconnect(connection);
 }
 
 /* 4. The event loop */

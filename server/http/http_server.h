@@ -18,7 +18,8 @@
  *   silence          a connection that neither receives nor sends for 2 s is closed, unless its
  *                    exchange waits for the handler
  *   request          line and headers together at most 32 KiB, else 414 or 431
- *   body             HTTP_BODY_MAX bytes, else 413; HTTP_BODIES_MAX for all exchanges, else 429
+ *   body             HTTP_BODY_MAX bytes, else 413. Bodies that arrive have HTTP_BODIES_MAX together;
+ *                    above this the address with the most loses the connection of its oldest one
  *   replies          HTTP_REPLIES_MAX bytes that peers have not read yet, else 429
  *   send buffer      256 KiB in the kernel for each connection
  *   processor        after each run of the library, a pause of ten times the duration of the run
@@ -129,7 +130,7 @@ struct slice http_argument(const struct http_exchange *exchange, const char *nam
 /* A header. Absent if the request lacks it. */
 struct slice http_header(const struct http_exchange *exchange, const char *name);
 
-/* Empty until handle() is called. */
+/* Empty, except in handle(). */
 struct slice http_body(const struct http_exchange *exchange);
 
 /* The address of the peer, as text. */
