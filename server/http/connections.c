@@ -27,6 +27,10 @@ void connections_remove(struct connection *connection) {
         connection->handle = NULL;
 }
 
+static bool have_same_address(const struct connection *a, const struct connection *b) {
+        return memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
+}
+
 size_t connections_n(const struct connections *connections) {
         size_t n = 0;
 
@@ -49,11 +53,20 @@ struct connection *connections_find(struct connections *connections,
                 size_t n = 0;
 
                 for (size_t j = 0; j < n_found; j++)
-                        n += memcmp(&found[i]->address, &found[j]->address, sizeof(struct in6_addr)) == 0;
+                        n += have_same_address(found[i], found[j]);
                 if (n > n_best || (n == n_best && found[i]->number < best->number)) {
                         best = found[i];
                         n_best = n;
                 }
         }
         return best;
+}
+
+bool connections_take_turn(struct connections *connections, struct connection *connection, uint64_t round) {
+        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+                if (connections->slots[i].handle && connections->slots[i].last_turn == round &&
+                    have_same_address(&connections->slots[i], connection))
+                        return false;
+        connection->last_turn = round;
+        return true;
 }

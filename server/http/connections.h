@@ -21,7 +21,8 @@ struct connection {
         struct http_exchange *exchange; /* set by the caller; NULL: none */
         bool is_closing;                /* set by the caller */
         struct in6_addr address;
-        uint64_t number; /* in the order of their begin */
+        uint64_t number;    /* in the order of their begin */
+        uint64_t last_turn; /* 0: none */
 };
 
 #define CONNECTIONS_MAX 160
@@ -44,3 +45,9 @@ size_t connections_n(const struct connections *connections);
  */
 struct connection *connections_find(struct connections *connections,
                                     bool (*matches)(const struct connection *connection));
+
+/*
+ * Take a turn for the address of the connection in this round, numbered from 1. Returns false if
+ * another request of the address has had it.
+ */
+bool connections_take_turn(struct connections *connections, struct connection *connection, uint64_t round);

@@ -4,8 +4,8 @@
  * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and
  * runs the library when the instance is readable or a timeout has expired.
  *
- * The server must not slow the store. After each run of the library the loop pauses it for ten
- * times the duration of the run.
+ * The server must not slow the store. A run of the library handles one request of each address. After
+ * each run the loop pauses the library for ten times the duration of the run.
  *
  * The connections of one address must not block those of another address: each address has a
  * limited number of connections. The library closes those above the limit when it accepts them. The
@@ -73,6 +73,7 @@ struct http_server {
         uv_timer_t timer;
         bool is_paused;
         bool has_resumed; /* a connection, since the begin of the last run of the library */
+        uint64_t n_runs;  /* of the library */
         uint16_t port;
         struct http_routes routes[HTTP_ROUTES_MAX];
         size_t n_routes;
@@ -438,6 +439,24 @@ static enum MHD_Result continue_exchange(struct http_exchange *exchange) {
         return result;
 }
 
+/* Let the library call http_on_request() again in its next run. */
+static void postpone(struct http_exchange *exchange) {
+        exchange->is_suspended = true;
+        MHD_suspend_connection(exchange->connection);
+        MHD_resume_connection(exchange->connection);
+        exchange->http->has_resumed = true;
+}
+
+/* Handle the request, which has arrived. */
+static void handle_request(struct http_exchange *exchange) {
+        exchange->is_suspended = false;
+        exchange->is_complete = true;
+        /* Again: a reload may have removed the user while the body arrived. */
+        if (is_admitted(exchange))
+                exchange->route->handle(exchange->routes->userdata, exchange);
+        release_body(exchange);
+}
+
 static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *connection, const char *path,
                                        const char *method, const char *version, const char *upload,
                                        size_t *n_upload, void **state) {
@@ -458,11 +477,12 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 *n_upload = 0;
                 exchange->is_broken = buf_failed(&exchange->body);
         } else if (!exchange->is_complete && exchange->status == 0) {
-                exchange->is_complete = true;
-                /* Again: a reload may have removed the user while the body arrived. */
-                if (is_admitted(exchange))
-                        exchange->route->handle(exchange->routes->userdata, exchange);
-                release_body(exchange);
+                if (!connections_take_turn(&exchange->http->connections, exchange->tracked,
+                                           exchange->http->n_runs)) {
+                        postpone(exchange);
+                        return MHD_YES;
+                }
+                handle_request(exchange);
         }
         return continue_exchange(exchange);
 }
@@ -483,6 +503,7 @@ static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns, pause_ms;
 
         http->has_resumed = false;
+        http->n_runs++;
         MHD_run(http->daemon);
         disconnect_excess(http);
 

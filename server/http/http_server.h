@@ -22,7 +22,8 @@
  *                    above this the address with the most loses the connection of its oldest one
  *   replies          HTTP_REPLIES_MAX bytes that peers have not read yet, else 429
  *   send buffer      256 KiB in the kernel for each connection
- *   processor        after each run of the library, a pause of ten times the duration of the run
+ *   processor        a run of the library handles one request of each address. After each run, a pause
+ *                    of ten times its duration
  *
  * Each response has headers that restrict what a browser does with it: a Content-Security-Policy
  * that permits only what comes from this server, nosniff, no referrer, and Cache-Control: no-store

@@ -24,6 +24,7 @@ static unsigned int n_ended, n_refused_later;
 static struct buf stream; /* what the stream has left to send */
 static bool is_stream_over, is_admitting, is_refusing_later;
 static size_t n_bytes_of_zeros;
+static unsigned int n_counted[2]; /* requests of 127.0.0.1 and of 127.0.0.2 */
 
 static void take_ended(void *userdata) {
         (void)userdata;
@@ -75,6 +76,12 @@ static void handle_echo(void *userdata, struct http_exchange *exchange) {
         http_reply(exchange, HTTP_OK, "text/plain", &body);
 }
 
+static void handle_count(void *userdata, struct http_exchange *exchange) {
+        (void)userdata;
+        n_counted[strcmp(http_peer(exchange).text, "127.0.0.1") != 0]++;
+        http_reply_constant(exchange, HTTP_OK, "text/plain", SLICE_LITERAL("counted"));
+}
+
 static void handle_later(void *userdata, struct http_exchange *exchange) {
         (void)userdata;
         waiting = exchange;
@@ -104,6 +111,7 @@ static bool admit(void *userdata, struct http_exchange *exchange) {
 static const struct http_route routes[] = {
         { "GET", "/echo", .handle = handle_echo },
         { "POST", "/echo", .handle = handle_echo },
+        { "GET", "/count", .handle = handle_count },
         { "GET", "/later", .handle = handle_later },
         { "POST", "/later", .handle = handle_later },
         { "GET", "/stream", .handle = handle_stream },
@@ -233,6 +241,30 @@ Test(http_server, passes_arguments_headers_body_and_peer) {
         cr_expect(answers("GET /echo" CLOSING "\r\n", "a=absent x-b= body=0:"));
         cr_expect(answers("POST /echo" CLOSING "Content-Length: 5\r\n\r\nhello", "body=5:hello"));
         cr_expect(answers("POST /echo" CLOSING "Content-Length: 0\r\n\r\n", "body=0:"));
+}
+
+Test(http_server, each_address_has_one_request_in_a_turn_of_the_loop) {
+        struct peer peers[8], other;
+
+        for (size_t i = 0; i < ARRAY_LENGTH(peers); i++) {
+                peers[i] = peer_open();
+                peer_send(&peers[i], SLICE_LITERAL("GET /count" CLOSING "\r\n"));
+        }
+        other = peer_open_from(INADDR_LOOPBACK + 1);
+        peer_send(&other, SLICE_LITERAL("GET /count" CLOSING "\r\n"));
+
+        while (n_counted[0] < ARRAY_LENGTH(peers)) {
+                unsigned int n_before = n_counted[0];
+
+                uv_run(&loop, UV_RUN_ONCE);
+                cr_assert_leq(n_counted[0], n_before + 1);
+                cr_assert(n_counted[0] < 2 || n_counted[1] == 1, "the other address does not wait");
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(peers); i++) {
+                peer_expect(&peers[i], "counted");
+                peer_close(&peers[i]);
+        }
+        peer_close(&other);
 }
 
 Test(http_server, argument_may_have_any_bytes) {
