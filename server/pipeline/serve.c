@@ -69,6 +69,19 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                                 pending->reply.result.outcome, now);
 }
 
+/* No client of the broker may have the id of a client inside the process. Its identity is not verified. */
+static void refuse_inner_id(struct invocation *invocation) {
+        struct request *request = &invocation->request;
+
+        if (!slice_starts_with(request->client, SLICE_LITERAL(INNER_CLIENT_PREFIX)))
+                return;
+        request->connection = 0;
+        if (invocation->result != INVOCATION_REQUEST)
+                return;
+        invocation->result = INVOCATION_REFUSED;
+        invocation->outcome = OUTCOME_NOT_AUTHORIZED;
+}
+
 /* The sender of an item from inside the process is its requester. */
 static void decode_item(const struct pipeline *pipeline, const struct queue_item *item,
                         struct invocation *ret_invocation) {
@@ -78,6 +91,8 @@ static void decode_item(const struct pipeline *pipeline, const struct queue_item
                 invocation_decode_record(&pipeline->decoder, &item->record, ret_invocation);
         if (item->requester)
                 requester_identify(item->requester, ret_invocation);
+        else
+                refuse_inner_id(ret_invocation);
 }
 
 static bool has_expired(const struct queue_item *item, const struct invocation *invocation, struct now now) {

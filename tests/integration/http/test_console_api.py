@@ -239,18 +239,19 @@ def test_a_stream_shows_the_same_whatever_another_one_has_sent(users):
     assert shown[1] == shown[0]
 
 
-def test_a_claimed_id_is_told_from_that_of_a_user(make_site, tmp_path):
-    users = Users(make_site(plugin=False), tmp_path)
+def test_a_client_of_the_broker_cannot_have_the_id_of_a_user(users):
     device = users.site.connect("console/bob")
 
     with users.console.events(users.bob) as events:
         users.request("SET", "a", "value")
-        device.request("SET", "b", "value")
+        assert device.request("SET", "b", "value").payload == b"-ERR not authorized\r\n"
+        assert device.request("KEYNOTIFY", "a").payload == b"-ERR not authorized\r\n"
         shown = [next(events)[1] for _ in range(2)]
-    assert [(each["client"], each["verified"]) for each in shown] == [("console/bob", True), ("console/bob", False)]
+    assert [(each["client"], each["kind"], each["verified"]) for each in shown] == [
+        ("console/bob", "set", True), ("console/bob", "refused", False)]
     clients = users.console.json("/api/clients", users.bob)["clients"]
-    assert [(each["client"], each["verified"], each["requests"]) for each in clients] == [
-        ("console/bob", False, 1), ("console/bob", True, 1)]
+    assert [(each["client"], each["verified"], each["requests"], each["refused"]) for each in clients] == [
+        ("console/bob", False, 2, 2), ("console/bob", True, 1, 0)]
 
 
 def test_a_slow_reader_is_told_what_it_missed(users):
