@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -324,6 +325,39 @@ struct http_peer http_peer(const struct http_exchange *exchange) {
         return peer;
 }
 
+struct ambiguity {
+        unsigned int n_lengths, n_hosts;
+        bool has_blank; /* before a colon: the library takes it for a part of the name */
+};
+
+static enum MHD_Result look_for_ambiguity(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                          const char *value) {
+        struct ambiguity *found = userdata;
+        size_t length = strlen(name);
+
+        (void)kind;
+        (void)value;
+        found->n_lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+        found->n_hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+        found->has_blank |= length > 0 && (name[length - 1] == ' ' || name[length - 1] == '\t');
+        return MHD_YES;
+}
+
+/*
+ * Refuse a request that a proxy may have read in another way: what follows its headers might be another
+ * request of another client. Also close the connection. RFC 9112, 3.2, 5.1 and 6.3.
+ */
+static bool is_unambiguous(struct http_exchange *exchange) {
+        struct ambiguity found = { 0 };
+
+        MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, look_for_ambiguity, &found);
+        if (found.n_lengths <= 1 && found.n_hosts <= 1 && !found.has_blank)
+                return true;
+        http_add_header(exchange, MHD_HTTP_HEADER_CONNECTION, SLICE_LITERAL("close"));
+        http_reply_error(exchange, HTTP_BAD_REQUEST, "a header is ambiguous");
+        return false;
+}
+
 static bool serves_method(const struct http_route *route, const char *method) {
         return strcmp(route->method, method) == 0 || (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 &&
                                                       strcmp(route->method, MHD_HTTP_METHOD_GET) == 0);
@@ -470,7 +504,7 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 if (!exchange)
                         return MHD_NO;
                 exchange->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-                if (find_route(exchange, method, path) && is_admitted(exchange))
+                if (is_unambiguous(exchange) && find_route(exchange, method, path) && is_admitted(exchange))
                         admit_body(exchange);
         } else if (*n_upload > 0) {
                 buf_append(&exchange->body, upload, *n_upload);

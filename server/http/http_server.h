@@ -18,6 +18,8 @@
  *   silence          a connection that neither receives nor sends for 2 s is closed, unless its
  *                    exchange waits for the handler
  *   request          line and headers together at most 32 KiB, else 414 or 431
+ *                    one Content-Length, one Host, no blank before a colon, else 400: a proxy may
+ *                    have read such a request in another way
  *   body             HTTP_BODY_MAX bytes, else 413. Bodies that arrive have HTTP_BODIES_MAX together;
  *                    above this the address with the most loses the connection of its oldest one
  *   replies          HTTP_REPLIES_MAX bytes that peers have not read yet, else 429

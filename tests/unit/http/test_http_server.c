@@ -387,6 +387,27 @@ Test(http_server, admits_before_the_body_is_read) {
         cr_expect(answers("POST /guarded" CLOSING "\r\n", "HTTP/1.1 200 "));
 }
 
+static const char *const ambiguous[] = {
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\ncontent-length: 0\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n",
+        "GET /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n",
+        "GET /echo HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+};
+
+Test(http_server, ambiguous_request_is_refused_with_all_that_follows) {
+        for (size_t i = 0; i < ARRAY_LENGTH(ambiguous); i++) {
+                CLEANUP(buf_deinit) struct buf request = { 0 };
+                struct peer peer;
+
+                buf_append_format(&request, "%sGET /echo" CLOSING "\r\n", ambiguous[i]);
+                peer = ask(buf_text(&request));
+                cr_expect(peer_has(&peer, "HTTP/1.1 400 "), "%s", ambiguous[i]);
+                cr_expect_not(peer_has(&peer, "HTTP/1.1 200 "), "%s", ambiguous[i]);
+                peer_close(&peer);
+        }
+}
+
 /* What follows a refused request on its connection is the body, not another request. */
 Test(http_server, body_of_a_refused_request_is_no_request) {
         struct peer peer = peer_open();
