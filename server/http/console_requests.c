@@ -19,7 +19,7 @@
 #define LOCK_VALUE_MAX    256
 #define LOCK_WATCHERS_MAX 16
 
-/* A longer fencing token is not a header of the reply. */
+/* A longer fencing token is not a header, neither of the request nor of the reply. */
 #define HEADER_VALUE_MAX 1024
 
 #define NO_REPLY "no reply came in time: the request may have been executed"
@@ -183,6 +183,7 @@ void console_handle_request(void *userdata, struct http_exchange *exchange) {
         static const struct console_request kind = { .reply = reply_with_payload };
         struct console_api *api = userdata;
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .payload = http_body(exchange) };
+        struct slice fence = http_header(exchange, "Statestore-Fence");
         struct inner_client client = { 0 };
         char timestamp[64];
 
@@ -191,10 +192,15 @@ void console_handle_request(void *userdata, struct http_exchange *exchange) {
                                  "Statestore-If-Version: a version or none was expected");
                 return;
         }
+        if (fence.length > HEADER_VALUE_MAX) {
+                http_reply_error(exchange, HTTP_BAD_REQUEST,
+                                 "Statestore-Fence: at most 1024 bytes were expected");
+                return;
+        }
         snprintf(timestamp, sizeof(timestamp), "%" PRId64 ":0:console",
                  api->config.now(api->config.userdata).wall_ms);
         add_property(&message, PROPERTY_TIMESTAMP, slice_from_string(timestamp));
-        add_property(&message, PROPERTY_FENCE, http_header(exchange, "Statestore-Fence"));
+        add_property(&message, PROPERTY_FENCE, fence);
         add_property(&message, PROPERTY_DETAILS, SLICE_LITERAL("1"));
         send_request(api, exchange, &message, &client, &kind);
 }

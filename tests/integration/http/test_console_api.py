@@ -112,6 +112,20 @@ def test_a_fenced_key_needs_its_token(users):
     assert users.request("DEL", "lock", Statestore_Fence=token) == b":1\r\n"
 
 
+def test_a_long_fencing_token_has_no_header(users):
+    client = users.site.connect()
+    longest, too_long = (f"001696374425000:00001:{'h' * n}" for n in (1002, 1003))
+    for key, token in ("a", longest), ("b", too_long):
+        client.request("SET", key, "value", ft=token)
+
+    assert users.console.request(users.bob, "GET", "a")[1]["Statestore-Fence"] == longest
+    assert users.request("DEL", "a", Statestore_Fence=longest) == b":1\r\n"
+    assert "Statestore-Fence" not in users.console.request(users.bob, "GET", "b")[1]
+    status, _, body = users.console.post("/api/request", users.bob, "DEL", "b", Statestore_Fence=too_long)
+    assert (status, json.loads(body)) == (400, {"error": "Statestore-Fence: at most 1024 bytes were expected"})
+    assert users.request("DEL", "b").startswith(b"-ERR a fencing token is required")
+
+
 def test_locks_show_their_holder_and_operators_see_who_waits(users):
     waiting = users.site.connect("waiting")
     waiting.watch("lock")
