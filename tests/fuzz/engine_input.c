@@ -89,8 +89,17 @@ static void write_payload(const struct request *request, struct buf *payload) {
         resp3_append_blob(payload, request->expected);
 }
 
+/* A request of the console. */
+static void take_version_condition(struct slice *input, const struct input_context *around,
+                                   struct request *request) {
+        request->is_inner = true;
+        request->version_condition = (enum version_condition)input_below(input, 3);
+        request->expected_version = around->versions[input_below(input, 4)];
+}
+
 static void take_clocks(struct slice *input, const struct input_context *around, struct asked *asked) {
         struct request *request = &asked->request;
+        uint8_t choice;
 
         request->has_timestamp = input_chance(input, 70) || request->verb == VERB_SET;
         if (request->has_timestamp) {
@@ -98,12 +107,17 @@ static void take_clocks(struct slice *input, const struct input_context *around,
                 hlc_append(&asked->timestamp, request->timestamp, HLC_UNPADDED);
                 request->timestamp_text = buf_slice(&asked->timestamp);
         }
-        request->has_fence = (verbs[request->verb].flags & VERB_IS_FENCED) && input_chance(input, 40);
+        if (!(verbs[request->verb].flags & VERB_IS_FENCED))
+                return;
+        choice = input_byte(input);
+        request->has_fence = choice < 103; /* 40 % */
         if (request->has_fence) {
                 request->fence = take_hlc(input, around);
                 hlc_append(&asked->fence, request->fence, HLC_UNPADDED);
                 request->fence_text = buf_slice(&asked->fence);
         }
+        if (choice % 8 == 4) /* 13 %, and in no stored input that once failed */
+                take_version_condition(input, around, request);
 }
 
 void engine_take_request(struct slice *input, const struct input_context *around, struct asked *ret_asked) {

@@ -117,6 +117,18 @@ void model_reply(struct model_effects *effects, enum outcome outcome, const stru
                 effects->version = *version;
 }
 
+/* A condition of the console. Returns false if the model has replied to the request. */
+static bool has_expected_version(const struct model_key *key, const struct request *request,
+                                 struct model_effects *effects) {
+        if (request->version_condition == VERSION_ANY ||
+            (request->version_condition == VERSION_NONE && !key) ||
+            (request->version_condition == VERSION_EXPECTED && key &&
+             version_compare(key->version, request->expected_version) == 0))
+                return true;
+        model_reply(effects, OUTCOME_VERSION_CHANGED, NULL);
+        return false;
+}
+
 /* For SET, DEL and VDEL. Returns false if the model has replied to the request. */
 static bool passes_fence(const struct model_key *key, const struct request *request,
                          struct model_effects *effects) {
@@ -152,7 +164,7 @@ static void do_set(struct model *model, const struct request *request, struct no
                 .is_persistent = is_retained(model, request),
         };
 
-        if (!passes_fence(key, request, effects))
+        if (!passes_fence(key, request, effects) || !has_expected_version(key, request, effects))
                 return;
         if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
                                                             !slice_equal(key->value, request->expected)))) {
@@ -176,10 +188,10 @@ static void do_set(struct model *model, const struct request *request, struct no
 static void do_delete(struct model *model, const struct request *request, struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
 
+        if (!passes_fence(key, request, effects) || !has_expected_version(key, request, effects))
+                return;
         if (!key) {
                 model_reply(effects, OUTCOME_NOTHING, NULL);
-        } else if (!passes_fence(key, request, effects)) {
-                return;
         } else if (request->verb == VERB_VDEL && !slice_equal(key->value, request->value)) {
                 model_reply(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
         } else {
@@ -295,7 +307,7 @@ static void repeat(struct model *model, const struct model_reply *reply, const s
 void model_request(struct model *model, const struct request *request, struct now now,
                    struct model_effects *effects) {
         bool is_write = request->verb != VERB_GET && request->verb != VERB_SCAN;
-        bool may_repeat = is_write && model->config->limits.max_remembered_bytes > 0 &&
+        bool may_repeat = is_write && !request->is_inner && model->config->limits.max_remembered_bytes > 0 &&
                           (request->has_timestamp || request->correlation_data.length >= 16);
 
         model_restart_idle(model, request->client, now);
