@@ -193,7 +193,8 @@ static const char clients_help[] = CONSOLE_HELP OPERATOR_HELP
         "and the number of watched keys. A client id is verified if the broker told it to the store, else\n"
         "the client claims it.\n"
         "\n"
-        "  statestorectl clients --token-file token.txt\n";
+        "  statestorectl clients --token-file token.txt\n"
+        "  statestorectl clients | sort -rnk 5,5 | head        those with the most bytes of requests\n";
 
 static const char watchers_help[] =
         CONSOLE_HELP OPERATOR_HELP "Prints who watches the key, or what the client watches, or everything.\n"
@@ -202,9 +203,10 @@ static const char watchers_help[] =
                                    "  statestorectl watchers --client gateway-1 --token-file token.txt\n";
 
 static const char monitor_help[] = CONSOLE_HELP OPERATOR_HELP
-        "Prints a line for each key that is set or deleted or expires, and for each refused request, of\n"
-        "all clients: time, kind, client, user, version, key, and the size of the value or the error. It\n"
-        "says on stderr how many events it lost, and when it connects again after the connection ended.\n"
+        "Prints a line for each key that is set or deleted or expires, and for each request that is\n"
+        "refused or whose condition is not met (kind unmet), of all clients: time, kind, client, user,\n"
+        "version, key, and the size of the value, or the command and the reason. It says on stderr how\n"
+        "many events it lost, and when it connects again after the connection ended.\n"
         "The store keeps the latest events in memory: --after 0 prints them first.\n"
         "\n"
         "  statestorectl monitor 'sensor/*' --token-file token.txt\n"

@@ -372,10 +372,13 @@ static void add_health(struct table *table, const json_t *health) {
                 add_line(table, "ready", "yes");
         else
                 add_line(table, "ready", "no: %s", reason.length > 0 ? buf_text(&reason) : "unknown");
-        add_line(table, "broker", "%sconnected, %s", read_bool(broker, "connected") ? "" : "not ",
-                 strcmp(read_string(broker, "kind"), "plugin") == 0  ? "with the plugin"
-                 : strcmp(read_string(broker, "kind"), "plain") == 0 ? "without the plugin"
-                                                                     : "plugin unknown");
+        if (!read_bool(broker, "connected"))
+                add_line(table, "broker", "not connected; statestorectl doctor finds the cause");
+        else
+                add_line(table, "broker", "connected, %s",
+                         strcmp(read_string(broker, "kind"), "plugin") == 0  ? "with the plugin"
+                         : strcmp(read_string(broker, "kind"), "plain") == 0 ? "without the plugin"
+                                                                             : "plugin unknown");
         if (json_is_object(cluster))
                 add_line(table, "cluster", "%s, term %" PRIu64,
                          read_bool(cluster, "leads") ? "leads" : "standby", read_uint(cluster, "term"));
@@ -449,10 +452,15 @@ static void append_event(struct buf *line, const json_t *event) {
                 append_member(line, event, names[i]);
         }
         buf_append_string(line, read_bool(event, "key_shortened") ? "...\t" : "\t");
-        if (json_object_get(event, "error") || json_object_get(event, "error_base64"))
+        if (json_object_get(event, "error")) {
+                if (json_object_get(event, "verb")) {
+                        append_member(line, event, "verb");
+                        buf_append_string(line, " ");
+                }
                 append_member(line, event, "error");
-        else
+        } else {
                 buf_append_uint(line, read_uint(event, "bytes"));
+        }
         buf_append_string(line, "\n");
 }
 

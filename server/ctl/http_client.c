@@ -182,8 +182,11 @@ static enum http_result read_result(struct http_client *client, CURLcode code) {
                 return refuse(client, status);
         if (code == CURLE_OK)
                 return HTTP_DONE;
-        set_problem(client, "%s",
-                    LOG_STRING(*client->curl_reason ? client->curl_reason : curl_easy_strerror(code)));
+        set_problem(client, "%s%s",
+                    LOG_STRING(*client->curl_reason ? client->curl_reason : curl_easy_strerror(code)),
+                    code == CURLE_COULDNT_CONNECT
+                            ? "; see --http: the log line \"ready\" of the store has the address"
+                            : "");
         return HTTP_FAILED;
 }
 

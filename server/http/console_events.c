@@ -48,7 +48,7 @@ static bool is_shown(const struct console_stream *stream, const struct logged_ev
 
 static void format_event(struct buf *text, const struct pipeline *pipeline,
                          const struct logged_event *event) {
-        static const char *const kinds[] = { "", "set", "delete", "expire", "refused" };
+        static const char *const kinds[] = { "", "set", "delete", "expire", "unmet", "refused" };
         CLEANUP(buf_deinit) struct buf version = { 0 };
 
         buf_append_format(text, "id: %llu\ndata: ", (unsigned long long)event->number);
@@ -69,7 +69,7 @@ static void format_event(struct buf *text, const struct pipeline *pipeline,
         json_add_uint(text, "bytes", event->n_bytes);
         if (event->verb != VERB_UNKNOWN)
                 json_add_bytes(text, "verb", verbs[event->verb].text, false);
-        if (event->kind == LOGGED_REFUSED)
+        if (event->error.data)
                 json_add_bytes(text, "error", event->error, false);
         json_end(text);
         buf_append_string(text, "\n");

@@ -6,9 +6,9 @@
 #include "engine/version.h"
 
 /*
- * The last events of the store, for the console: changes of keys after their commit, and refused
- * requests. A ring in memory: the oldest event makes room for the next one, at EVENT_LOG_EVENTS_MAX
- * events or EVENT_LOG_BYTES_MAX bytes.
+ * The last events of the store, for the console: changes of keys after their commit, and requests
+ * that were refused or whose condition was not met. A ring in memory: the oldest event makes room for
+ * the next one, at EVENT_LOG_EVENTS_MAX events or EVENT_LOG_BYTES_MAX bytes.
  *
  * Events are added while a batch is executed, and readers see them after event_log_commit(). Each event
  * has a number, one above that of the event before it, which no other one gets. So a reader notices
@@ -29,6 +29,7 @@ enum logged_kind {
         LOGGED_SET,
         LOGGED_DELETE,
         LOGGED_EXPIRE,
+        LOGGED_UNMET,   /* the condition of the request was not met: NX, NEX, or the value of VDEL */
         LOGGED_REFUSED, /* the request got an error */
 };
 
@@ -42,9 +43,9 @@ struct logged_event {
         bool is_verified;          /* client and user: struct request_origin */
         bool has_version;
         struct version version; /* of the new value, or of the last one */
-        uint64_t n_bytes;       /* of the new value, or of the payload of a refused request */
+        uint64_t n_bytes;       /* of the new value, or of the payload if there is no change */
         enum verb verb;         /* VERB_UNKNOWN: unknown, or there was no request */
-        struct slice error;     /* LOGGED_REFUSED: its text, which exists as long as the process */
+        struct slice error;     /* LOGGED_UNMET, LOGGED_REFUSED: why; exists as long as the process */
 };
 
 /* Returns 0 or -ENOMEM; the caller owns *ret_log. */

@@ -54,6 +54,12 @@ void observation_add_changes(struct observation *observation, const struct effec
                 add_changes(observation, effects, NULL, false, now);
 }
 
+/* Why the key does not meet the condition of the request. */
+static struct slice unmet_text(const struct request *request) {
+        return request->condition == SET_IF_ABSENT ? SLICE_LITERAL("the key exists")
+                                                   : SLICE_LITERAL("the key has another value");
+}
+
 /* The text of the error that the request has got; absent: none. */
 static struct slice error_text(const struct invocation *invocation, enum outcome outcome) {
         if (invocation->fault != REQUEST_FAULT_NONE)
@@ -68,23 +74,24 @@ void observation_add_request(struct observation *observation, const struct effec
         const struct request *request = &invocation->request;
         struct request_origin origin = request_origin_of(request);
         struct slice error = error_text(invocation, outcome);
-        struct logged_event refused = {
+        bool is_unmet = outcome == OUTCOME_CONDITION_NOT_MET;
+        struct logged_event event = {
                 .wall_ms = now.wall_ms,
-                .kind = LOGGED_REFUSED,
+                .kind = is_unmet ? LOGGED_UNMET : LOGGED_REFUSED,
                 .key = request->key,
                 .client = request->client,
                 .user = request->user,
                 .is_verified = origin.is_verified,
                 .n_bytes = request->payload.length,
                 .verb = request->verb,
-                .error = error,
+                .error = is_unmet ? unmet_text(request) : error,
         };
 
         if (!observation->events)
                 return;
         add_changes(observation, effects, request, outcome == OUTCOME_DELETED, now);
-        if (error.data)
-                event_log_add(observation->events, &refused);
+        if (event.error.data)
+                event_log_add(observation->events, &event);
         client_table_count(observation->clients, &origin, request->payload.length, error.data, now.wall_ms);
 }
 

@@ -183,15 +183,17 @@ def test_monitor_prints_what_happens(site, ctl, monitor):
     version = client.request("SET", "a/1", "value").prop("__ts").encode()
     client.request("SET", "b", "v", "PX", "1")
     client.request("set", "b", "v")
-    events = [everything.line().removesuffix(b"\n").split(b"\t") for _ in range(4)]
+    client.request("SET", "a/1", "other", "NX")
+    events = [everything.line().removesuffix(b"\n").split(b"\t") for _ in range(5)]
 
     assert events[0][1:] == [b"set", b"device", b"-", version, b"a/1", b"5"]
     kinds = {event[1]: event for event in events}
-    assert kinds.keys() == {b"set", b"expire", b"refused"}
+    assert kinds.keys() == {b"set", b"expire", b"refused", b"unmet"}
     assert (kinds[b"expire"][2], kinds[b"expire"][5]) == (b"-", b"b")
     assert kinds[b"refused"][6] == b"unknown command"
+    assert kinds[b"unmet"][1:] == [b"unmet", b"device", b"-", b"-", b"a/1", b"SET the key exists"]
     site.connect("other").request("SET", "a/2", "value")
-    assert [json.loads(filtered.line())["key"] for _ in range(2)] == ["a/1", "a/2"]
+    assert [json.loads(filtered.line())["key"] for _ in range(3)] == ["a/1", "a/1", "a/2"]
     assert of_other.line().split(b"\t")[5] == b"a/2"
     first, second = ctl.run("monitor", "--after", "0", "--count", "2", "--json").stdout.splitlines()
     assert [json.loads(line)["key"] for line in (first, second)] == ["before", "a/1"]

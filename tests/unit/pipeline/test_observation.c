@@ -37,7 +37,7 @@ static void send(const char *client, const char *verb, const char *key, const ch
 
 /* Return the events since the last call as "kind key client bytes, ". */
 static const char *new_events(void) {
-        static const char *const kinds[] = { "nothing", "set", "delete", "expire", "refused" };
+        static const char *const kinds[] = { "nothing", "set", "delete", "expire", "unmet", "refused" };
         static char text[1000];
         const struct logged_event *event;
         uint64_t n_lost = 0;
@@ -76,6 +76,23 @@ Test(observation, shows_expiries_without_a_client) {
         cr_expect_str_eq(new_events(), "expire k , ");
         broker_tick(&broker);
         cr_expect_str_eq(new_events(), "expire l , ");
+}
+
+Test(observation, shows_why_a_condition_was_not_met) {
+        uint64_t number = 0, n_lost = 0;
+
+        send("a", "SET", "k", "v");
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("w"), S("NX")), .source = S("a") });
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("SET"), S("k"), S("w"), S("NEX")), .source = S("a") });
+        send("a", "VDEL", "k", "w");
+        broker_flush(&broker);
+        event_log_next(events, &number, &n_lost);
+        cr_expect(slice_equal(event_log_next(events, &number, &n_lost)->error, S("the key exists")));
+        cr_expect(slice_equal(event_log_next(events, &number, &n_lost)->error,
+                              S("the key has another value")));
+        cr_expect_str_eq(new_events(), "set k a, unmet k a, unmet k a, unmet k a, ");
+        cr_expect_eq(client_table_next(clients, NULL)->n_refused, 0);
 }
 
 Test(observation, shows_a_failed_batch_as_refused) {
