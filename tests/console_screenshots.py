@@ -38,7 +38,7 @@ def main():
         driver.save_screenshot(str(CONSOLE / "keys-light.png"))
 
         page.resize(WIDTH, HEIGHT, "dark")
-        page.open("live").press("Last minute")
+        page.open("live")
         page.shows("jobs/backup", "tbody")
         driver.save_screenshot(str(CONSOLE / "live-dark.png"))
 

@@ -12,7 +12,7 @@ import { diffLines } from "./diff.js";
 import { byteSize, duration, microseconds, parseVersion, plural } from "./format.js";
 import { patternOf } from "./key_search.js";
 import { decodeReply, encodeRequest } from "./resp.js";
-import { commandLine, keyCommand, quote, splitWords } from "./shell.js";
+import { keyCommand, splitWords } from "./shell.js";
 import { escaped } from "./text.js";
 import { treeRows } from "./tree.js";
 import { cellText, formatsOf, indentJson, parseNdjson } from "./value_formats.js";
@@ -65,9 +65,7 @@ test("command lines are quoted, and bytes that could act are hexadecimal", () =>
   assert.equal(keyCommand("set", ["k", "-"]), "statestorectl set --hex 6b 2d");
   assert.equal(keyCommand("set", ["k", "\x1b[0m"]), "statestorectl set --hex 6b 1b5b306d");
   assert.equal(keyCommand("set", ["k", "x".repeat(20000)]), "statestorectl set k - < FILE");
-  assert.equal(commandLine("scan", "a *"), "statestorectl scan 'a *'");
-  assert.equal(quote("a\x1b"), "\"$(printf '\\141\\033')\"");
-  assert.equal(quote(""), "''");
+  assert.equal(keyCommand("set", ["a *", ""]), "statestorectl set 'a *' ''");
 });
 
 test("lines are split into words as by a shell", () => {

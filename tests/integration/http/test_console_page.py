@@ -9,7 +9,9 @@ import pytest
 
 from support.broker import free_port
 from support.browser import Page, running_browser
+from support.console import Console
 from support.double import running_double
+from support.process import wait_until
 
 pytestmark = [
     pytest.mark.xdist_group("console_page"),  # one browser and one store serve all of them
@@ -205,9 +207,10 @@ def test_clients_show_who_watches(page, double):
 def test_events_are_shown_as_they_happen(page, double):
     client = double.connect("actor")
     client.request("SET", "live/early", "v")
-    page.open("live")
+    page.open("live").shows("live/early", "tbody")
     page.type("input[type=search]", "live/*\n")
-    page.shows("Waiting for events")
+    page.shows("1 event")
+    assert page.text("tbody").count("live/early") == 1, "the filter also applies to what has happened already"
     client.request("SET", "live/a", "value")
     client.request("SET", "other", "value")
     client.request("DEL", "live/a")
@@ -219,8 +222,22 @@ def test_events_are_shown_as_they_happen(page, double):
     assert "live/b" not in page.text("tbody")
     page.press("Continue")
     assert "other" not in page.shows("live/b", "tbody")
-    page.press("Last minute")
-    page.shows("live/early", "tbody")
+
+
+def test_events_say_why_a_request_changed_nothing(page, double):
+    client = double.connect("refusals")
+    client.request("SET", "why/nx", "v")
+    client.request("SET", "why/nx", "w", "NX")
+    client.request("VDEL", "why/nx", "w")
+    client.request("SET", "why/fence", "v", ft="001795219608228:00000:StateStore")
+    client.request("SET", "why/fence", "w")
+    page.open("live")
+    page.type("input[type=search]", "why/*\n")
+
+    text = page.shows("5 events") and page.text("tbody")
+    assert text.count("condition not met") == 2
+    for reason in "SET the key exists", "VDEL the key has another value", "SET a fencing token is required":
+        assert reason in text
 
 
 def test_health_shows_the_state_and_charts(page):
@@ -228,6 +245,15 @@ def test_health_shows_the_state_and_charts(page):
 
     assert {"Requests", "Waiting time", "Memory"} <= set(page.shows("Requests", "figcaption h3").split("\n"))
     assert "connected" in page.text(".tiles")
+
+
+def test_health_says_what_to_do_without_a_broker(browser, site):
+    store = site.start_store("--http-listen", "0")
+    page = Page(browser, url_of(store))
+    site.broker.kill()
+    wait_until(lambda: not Console(store).json("/api/health")["ready"], "the store has noticed it")
+    page.open().shows("statestorectl doctor", ".state.bad")
+    site.broker.start_again()
 
 
 def test_control_moves_the_clock_and_shows_the_journal(page, double):
@@ -269,6 +295,16 @@ def test_each_view_fits_its_window(page, size, scheme):
     for view in "keys", "locks", "clients", "live", "health", "control":
         page.open(view).find(f".view-{view}")
         assert page.driver.execute_script("return document.documentElement.scrollWidth") <= size[0], view
+
+
+def test_a_narrow_window_shows_all_cells_of_a_row(page, double):
+    double.connect("narrow").request("SET", "narrow", "v", "NX", "PX", "60000")
+    page.resize(*NARROW)
+    page.open("locks").shows("narrow", "tbody")
+
+    cells = page.driver.find_elements("css selector", "tbody tr:first-child td")
+    assert len(cells) == 6
+    assert all(cell.rect["x"] + cell.rect["width"] <= NARROW[0] for cell in cells)
 
 
 def test_a_narrow_window_shows_the_list_or_the_key(page):
@@ -343,9 +379,9 @@ def test_a_policy_hides_keys_from_a_user(browser, site, users, tmp_path):
     store.child.send_signal(signal.SIGHUP)
     store.wait_for_log("configuration reloaded")
     page.press("Search")
-    page.shows("2 keys", ".list-status")
+    page.shows("2 keys that you may read", ".list-status")
     assert "hidden" not in page.text(".list")
     page.press("New key")
     page.type("dialog input", "hidden/e")
     page.press("Show the difference")
-    page.shows("not authorized", "dialog .error")
+    page.shows("not authorized: no rule of the policy grants it", "dialog .error")

@@ -3,10 +3,11 @@
 import { parseJson, percentEncode } from "./bytes.js";
 import { sleep } from "./dom.js";
 import { decodeReply, encodeRequest } from "./resp.js";
+import { explained } from "./text.js";
 
 const TOKEN = "statestore-token";
 const RETRY_MS = 2000;
-const NO_ANSWER = "The server does not answer.";
+const NO_ANSWER = "The server does not answer. Does statestored run?";
 const WRONG_TOKEN = "This token is not known to the store. Check that you pasted all of it.";
 const notReady = (reason) => `The store does not serve requests now: ${reason}.`;
 
@@ -101,7 +102,7 @@ export async function readKey(key, maxBytes) {
     return state;
   }
   const reply = await readReply(response);
-  if (reply.type === "error") throw new Error(reply.text);
+  if (reply.type === "error") throw new Error(explained(reply.text));
   return { ...state, bytes: reply.bytes ?? null, size: reply.bytes?.length };
 }
 

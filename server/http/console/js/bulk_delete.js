@@ -3,10 +3,9 @@
 /* Deleting by pattern: list what goes, then delete each key if it is still what was listed. */
 
 import { request, VERSION_CHANGED } from "./api.js";
-import { button, copyButton, el, errorBox, faint, form, labelled, openDialog, table, textInput } from "./dom.js";
+import { button, el, errorBox, faint, form, labelled, openDialog, table, textInput } from "./dom.js";
 import { byteSize, count, countdown, plural, versionElement } from "./format.js";
 import { KeySearch, PATTERN_HELP } from "./key_search.js";
-import { commandLine } from "./shell.js";
 import { shown } from "./text.js";
 
 const LIMIT_MAX = 10000;
@@ -43,10 +42,10 @@ export function deleteByPattern(initialPattern, onDone) {
     await search.read(max, () => { if (!isOpen) search.stop(); });
     const entries = [...search.entries.values()].slice(0, max);
     if (entries.length === 0) output.replaceChildren("No key matches: nothing to delete.");
-    else ask(entries, search.pattern, search.entries.size > max || !search.isDone);
+    else ask(entries, search.entries.size > max || !search.isDone);
   }
 
-  function ask(entries, listed, hasMore) {
+  function ask(entries, hasMore) {
     const chosen = entries.filter((entry) => !entry.fence);
     const nFenced = entries.length - chosen.length;
 
@@ -55,8 +54,7 @@ export function deleteByPattern(initialPattern, onDone) {
         nFenced > 0 ? `${count(nFenced)} with a fencing token stay. ` : null, "A key that changes meanwhile stays."),
       table("Keys to delete", COLUMNS)(chosen),
       el("div.actions", button(`Delete ${plural(chosen.length, "key")}`, () => run(chosen).catch(fail), "danger"),
-        button("Cancel", close),
-        copyButton(() => `${commandLine("scan", listed, "--hex")} | xargs -r statestorectl del --hex`)));
+        button("Cancel", close)));
   }
 
   async function run(entries) {
@@ -84,6 +82,6 @@ export function deleteByPattern(initialPattern, onDone) {
   body.append(
     form(() => list().catch(fail), labelled("Pattern", pattern), labelled("At most", limit),
       button("List the keys", null, "primary")),
-    el("p.hint", PATTERN_HELP, "Nothing is deleted before you confirm."), output);
+    el("p.hint", PATTERN_HELP), output);
   pattern.focus();
 }

@@ -35,9 +35,9 @@ const COLUMNS = [
   ["Client", (row) => button(shown(row.client), () => showWatchedBy(row.client), "link")],
   USER, IDENTITY,
   number("Watched keys", "registrations", count),
-  number("Memory", "registration_bytes", byteSize),
+  number("Watch memory", "registration_bytes", byteSize),
   number("Requests", "requests", count),
-  number("Bytes", "request_bytes", byteSize),
+  number("Request bytes ▾", "request_bytes", byteSize),
   ["Refused", (row) => el(row.refused > 0 ? "span.bad" : "span", count(row.refused))],
   number("Last request", "last_request_ms", (ms) => (ms ? time(ms) : "–")),
 ];

@@ -3,7 +3,7 @@
 import { control } from "./api.js";
 import { asBytes, decodeUtf8, hexDump, parseJson } from "./bytes.js";
 import {
-  button, checkbox, el, emptyState, faint, form, labelled, showPromised, table, textInput, viewHead,
+  button, el, emptyState, faint, form, labelled, showPromised, table, textInput, viewHead,
 } from "./dom.js";
 import { count, time, versionElement } from "./format.js";
 import { encodeRequest } from "./resp.js";
@@ -42,38 +42,37 @@ function commandCard(onDone) {
     output);
 }
 
-function payloadElement(payload, isHex) {
+function payloadElement(payload) {
   if (!payload) return faint("none");
   const bytes = asBytes(payload);
-  const text = isHex ? null : decodeUtf8(bytes);
+  const text = decodeUtf8(bytes);
   return el("div.mono.payload", shownOnRequest(text ?? hexDump(bytes), 800, text === null));
 }
 
-const columns = (isHex) => [
+const COLUMNS = [
   ["Number", (line) => count(line.number)],
   ["Time", (line) => time(line.time)],
   ["Client", (line) => shown(line.client ?? "")],
   ["What", (line) => el("span", `${line.verb ?? ""} `, shown(line.key ?? ""),
     line.fault ? ` fault: ${line.fault}` : null)],
-  ["Request", (line) => payloadElement(line.request ? encodeRequest(line.request) : line.payload, isHex)],
-  ["Reply and version", (line) => el("div", payloadElement(line.reply, isHex), versionElement(line.version))],
+  ["Request", (line) => payloadElement(line.request ? encodeRequest(line.request) : line.payload)],
+  ["Reply and version", (line) => el("div", payloadElement(line.reply), versionElement(line.version))],
 ];
 
 /* Returns { element, refresh() }. */
 function journal() {
-  const hex = checkbox("Bytes", { onchange: () => refresh() });
   const output = el("div");
 
   async function read() {
     const lines = (await send("requests")).split("\n").filter((line) => line !== "").map(parseJson);
-    return table("Journal", columns(hex.control.checked))(lines.reverse(),
-      emptyState("The journal is empty", "Requests appear here, with their replies."));
+    return table("Journal", COLUMNS)(lines.reverse(),
+      emptyState("The journal is empty", "Requests appear here."));
   }
 
   const refresh = () => showPromised(output, read());
 
   return {
-    element: el("section.fields", el("div.toolbar-row", el("h2", "Journal"), hex, button("Refresh", refresh)), output),
+    element: el("section.fields", el("div.toolbar-row", el("h2", "Journal"), button("Refresh", refresh)), output),
     refresh,
   };
 }

@@ -71,7 +71,7 @@ export function table(label, columns) {
     if (rows.length === 0) return empty;
     if (body.contains(document.activeElement)) return element;
     body.replaceChildren(...rows.slice(0, ROWS_MAX).map((row) =>
-      el("tr", columns.map(([, cell]) => el("td", cell(row))))));
+      el("tr", columns.map(([name, cell]) => el("td", { "data-label": name.textContent ?? name }, cell(row))))));
     rest.textContent = rows.length > ROWS_MAX ? `… and ${rows.length - ROWS_MAX} more` : "";
     return element;
   };

@@ -13,7 +13,7 @@ import {
 } from "./dom.js";
 import { byteSize, duration, UNITS_MS, versionElement } from "./format.js";
 import { keyCommand } from "./shell.js";
-import { keyName } from "./text.js";
+import { explained, keyName } from "./text.js";
 
 const LIFETIMES = { ms: 1, ...UNITS_MS };
 
@@ -134,7 +134,7 @@ class ChangeDialog {
       this.showConflict(await readKey(this.key, Infinity));
       return;
     }
-    if (reply.type === "error") throw new Error(`The store refused the request: ${reply.text}`);
+    if (reply.type === "error") throw new Error(`The store refused the request: ${explained(reply.text)}`);
     notify(this.change.bytes === null ? "The key is deleted." : "The key is set.");
     this.finish();
   }

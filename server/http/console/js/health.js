@@ -44,14 +44,15 @@ function charts(samples, hasCommits) {
     chart("Dropped requests", [["dropped", samples.dropped]], whole));
 }
 
-function state({ ready, reason }) {
+function state({ ready, reason, broker }) {
   return el(ready ? "p.state.good" : "p.state.bad", { role: "status" },
-    el("strong", ready ? "● Ready " : "▲ Not ready "), ready ? "The store serves requests." : reason);
+    el("strong", ready ? "● Ready " : "▲ Not ready "), ready ? "The store serves requests." : reason,
+    broker.connected ? "" : ". Does the broker run? Try statestorectl doctor.");
 }
 
 const explanation = () => el("p.notice", el("strong", "Only Health is shown. "),
-  el("code", "statestorectl console-token NAME"), " makes a line for a file of users, and ",
-  el("code", "--console-users FILE"), " names that file to the store.");
+  el("code", "statestorectl console-token NAME >>FILE"), " adds a user, and ",
+  el("code", "--console-users FILE"), " names the file to the store.");
 
 export function showHealth(container, session, signal) {
   const content = el("div", faint("Loading…"));

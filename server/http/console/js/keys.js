@@ -86,7 +86,7 @@ class KeysView {
     const more = `${found}, and there are more.`;
     this.status.replaceChildren(...(
       isReading ? [`${found}, searching…`, button("Stop", () => this.search.stop(), "small")]
-        : isDone ? [found]
+        : isDone ? [`${found} that you may read`]
           : isFull ? [`${more} Refine your search: at most ${count(KEYS_MAX)} are listed.`]
             : [more, button("Load more", () => this.readMore(), "small")]));
   }

@@ -8,12 +8,12 @@ import {
 import { byteSize, count, plural, time } from "./format.js";
 import { patternOf } from "./key_search.js";
 import { openKey } from "./keys.js";
-import { shown } from "./text.js";
+import { explained, shown } from "./text.js";
 
 const EVENTS_MAX = 500;
 const DRAW_MS = 250;
 const RETRY_MS = 2000;
-const KINDS = { delete: "deleted", expire: "expired" };
+const KINDS = { delete: "deleted", expire: "expired", unmet: "condition not met" };
 
 const kept = { search: "", client: "" };
 
@@ -28,8 +28,8 @@ const COLUMNS = [
   ["What", ({ kind }) => el(`span.kind.${kind}`, KINDS[kind] ?? kind)],
   ["Key", ({ key }) => (key ? button(shown(key), () => openKey(key), "link") : "")],
   ["Client", (row) => (row.text ? "" : clientElement(row))],
-  ["Details", ({ text, verb, bytes, error }) => el("span", text ?? verb ?? "", " ",
-    error ? el("span.bad", shown(error, 200)) : bytes === undefined ? "" : byteSize(bytes))],
+  ["Details", ({ kind, text, verb, bytes, error }) => el("span", text ?? verb ?? "", " ",
+    error ? el(`span.${kind}`, shown(explained(error), 300)) : bytes === undefined ? "" : byteSize(bytes))],
 ];
 
 export function showLive(container, session, viewSignal) {
@@ -62,9 +62,9 @@ export function showLive(container, session, viewSignal) {
 
   const addGap = (text) => add({ kind: "gap", text });
 
-  /* Follow the events from now on, or after = 0: also those in the memory of the store. */
-  async function start(after) {
-    let lastId = after;
+  /* Follow the events, after those in the memory of the store. */
+  async function start() {
+    let lastId = 0;
     let startedMs;
     run.abort();
     run = new AbortController();
@@ -104,11 +104,11 @@ export function showLive(container, session, viewSignal) {
       : `${rows.length < EVENTS_MAX ? "" : "The last "}${plural(rows.length, "event")}`;
     if (isPaused) return content.firstChild;
     return error ? errorBox(error) : list(rows, emptyState("Waiting for events",
-      "Changes, expiries and refused requests appear here. “Last minute” shows what has happened already."));
+      "Changes, expiries and refused requests appear here."));
   }
 
   container.append(
-    viewHead("Live", status, pause, button("Last minute", () => start(0))),
+    viewHead("Live", status, pause),
     form(() => {
       Object.assign(kept, { search: search.value, client: client.value });
       start();

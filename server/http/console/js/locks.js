@@ -7,7 +7,6 @@ import { readEntry } from "./key_search.js";
 import { openKey } from "./keys.js";
 import { shown } from "./text.js";
 
-
 function watchersElement({ watchers, n_watchers: nWatchers }) {
   if (nWatchers === 0) return faint("nobody");
   const more = nWatchers - watchers.length;
@@ -40,7 +39,7 @@ export function showLocks(container, session, signal) {
     } while (token !== undefined && locks.length < ROWS_MAX);
     status.textContent = `${token === undefined ? "" : "The first "}${plural(locks.length, "lock")}`;
     return list(locks.sort((a, b) => (a.version < b.version ? 1 : -1)),
-      emptyState("No lock is held", "A lock is a key that expires. Try it in a terminal: ",
+      emptyState("No lock is held", "A lock is a key that expires. Try it: ",
         el("code", "statestorectl lock backup -- sleep 60")));
   });
 }

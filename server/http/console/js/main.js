@@ -67,7 +67,7 @@ function showLogin(reason) {
   byId("account").replaceChildren();
   openPlace("Log in", "login card").append(
     el("h1", "Log in"), form(submit, labelled("Token", token), button("Log in", null, "primary")),
-    el("p.hint", "statestorectl console-token NAME makes it. It is kept until this tab is closed."),
+    el("p.hint", "An operator makes it: statestorectl console-token NAME. It is kept until this tab is closed."),
     reason ? errorBox(new Error(reason)) : "");
   token.focus();
 }

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-import { asBytes, bytesFromText, decodeUtf8, hexFromBytes } from "./bytes.js";
+import { asBytes, decodeUtf8, hexFromBytes } from "./bytes.js";
 import { escaped } from "./text.js";
 
 const ARGUMENT_MAX = 16384;
 
-/* Characters that could act when they are pasted into a terminal become octal. */
-export function quote(text) {
-  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
-  if (escaped(text) !== text) {
-    const octal = Array.from(bytesFromText(text), (byte) => `\\${byte.toString(8).padStart(3, "0")}`);
-    return `"$(printf '${octal.join("")}')"`;
-  }
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-export const commandLine = (...words) => ["statestorectl", ...words].map(quote).join(" ");
+const quote = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 /*
  * Return `statestorectl NAME OPTIONS WORDS` for a key, and a value if any: texts and Uint8Arrays. They are passed as
@@ -30,7 +20,8 @@ export function keyCommand(name, words, options = []) {
   const passed = isHex ? given.map(hexFromBytes) : texts;
   const isOption = passed.some((text) => text.startsWith("-"));
 
-  const line = commandLine(name, ...options, ...(isHex ? ["--hex"] : []), ...(isOption ? ["--"] : []), ...passed);
+  const line = ["statestorectl", name, ...options, isHex ? ["--hex"] : [], isOption ? ["--"] : [], ...passed].flat()
+    .map(quote).join(" ");
   return isFile ? `${line} - < FILE` : line;
 }
 

@@ -38,4 +38,12 @@ export function shownOnRequest(text, maxLength, keepLines = false) {
   return box;
 }
 
+const REMEDIES = {
+  "not authorized": "no rule of the policy grants it; see statestored --explain",
+  "the quota has been exceeded": "Health shows the limits",
+};
+
+/* An error of the store, and what to do about it. */
+export const explained = (text) => (text in REMEDIES ? `${text}: ${REMEDIES[text]}` : text);
+
 export const keyName = (name) => el("p.key-name", shownOnRequest(name, 160));
