@@ -24,7 +24,11 @@ def fill(double):
     plant.request("SET", "config/gateway", '{"name": "gateway-1", "limits": {"rate": 1.50}, "tags": ["a", "b"]}')
     plant.request("SET", "session/42", "{}", "PX", "3600000")
     double.connect("controller-7").request("SET", "jobs/backup", "controller-7", "NX", "PX", "60000")
-    double.connect("controller-8").watch("jobs/backup")
+    waiting = double.connect("controller-8")
+    waiting.watch("jobs/backup")
+    waiting.request("SET", "jobs/backup", "controller-8", "NX", "PX", "60000")
+    plant.request("SET", "plant/valve", "open", ft="001795219608228:00000:StateStore")
+    waiting.request("SET", "plant/valve", "shut")
 
 
 def main():

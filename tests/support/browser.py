@@ -23,7 +23,8 @@ import("/js/api.js").then(({ request }) => request(words, conditions)).then((rep
 
 
 @contextlib.contextmanager
-def running_browser():
+def running_browser(*arguments):
+    """Chromium with these arguments, and those that a test needs anyway."""
     require_program("chromium")
     require_program("chromedriver")
     try:
@@ -33,7 +34,7 @@ def running_browser():
         unavailable("python3-selenium is not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
-    for argument in "headless=new", "no-sandbox", "disable-dev-shm-usage", "hide-scrollbars":
+    for argument in "headless=new", "no-sandbox", "disable-dev-shm-usage", "hide-scrollbars", *arguments:
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))

@@ -19,13 +19,16 @@ class Console:
         [(self.scheme, self.host, self.port)] = set(re.findall(r"at (https?)://([\d.]+):(\d+)/", store.log()))
         self.context = context
 
+    def _connection(self):
+        if self.context:
+            return http.client.HTTPSConnection("127.0.0.2", int(self.port), timeout=PATIENCE, context=self.context)
+        return http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE)
+
     def ask(self, path, token=None, method="GET", body=None, **headers):
         """Return the status, the headers and the body of the response."""
-        connection = (http.client.HTTPSConnection("127.0.0.2", int(self.port), timeout=PATIENCE, context=self.context)
-                      if self.context else http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE))
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        with contextlib.closing(connection):
+        with contextlib.closing(self._connection()) as connection:
             connection.request(method, path, body, headers={name.replace("_", "-"): value for name, value in headers.items()})
             response = connection.getresponse()
             return response.status, response.headers, response.read()
@@ -60,8 +63,7 @@ class Console:
     @contextlib.contextmanager
     def events(self, token=None, query=""):
         """An open stream of events: iterate over pairs of the kind of event, or "message", and its data."""
-        connection = http.client.HTTPConnection(self.host, int(self.port), timeout=PATIENCE)
-        with contextlib.closing(connection):
+        with contextlib.closing(self._connection()) as connection:
             connection.request("GET", f"/api/events?{query}", headers={"Authorization": f"Bearer {token}"} if token else {})
             response = connection.getresponse()
             assert (response.status, response.headers["Content-Type"]) == (200, "text/event-stream")
