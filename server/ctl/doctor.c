@@ -18,7 +18,9 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/command_run.h"
+#include "engine/clock.h"
 #include "protocol/companion.h"
+#include "protocol/faults.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -54,9 +56,7 @@
  */
 #define NAGLE_NS INT64_C(30000000)
 
-#define SKEW_SMALL_MS 1000
-#define SKEW_LARGE_MS 60000 /* the store refuses timestamps that are further ahead of its clock */
-#define LATE_REPLY_MS 300   /* for the reply of a second store to the last request */
+#define LATE_REPLY_MS 300 /* for the reply of a second store to the last request */
 
 #define OK             "+OK\r\n"
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
@@ -281,12 +281,7 @@ static void check_plugin(struct doctor *doctor) {
 
         broker_connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
         if (!peer->has_banner)
-                doctor_report(
-                        doctor, SEVERITY_WARN, "plugin",
-                        "load mosquitto_statestore.so if the broker is mosquitto; for another broker see "
-                        "\"Access rules of the broker\" in OPERATIONS.md",
-                        "it does not announce itself; without the plugin client ids are not verified, and "
-                        "only clients that subscribe are notified");
+                doctor_report(doctor, SEVERITY_WARN, "plugin", REMEDY_NO_PLUGIN, FAULT_NO_PLUGIN);
         else if (!peer->is_plugin_of_this_version)
                 doctor_report(doctor, SEVERITY_WARN, "plugin",
                               "install the plugin and the store of the same version",
@@ -464,16 +459,14 @@ static void check_clock(struct doctor *doctor) {
         ahead_ms = reading.wall_ms -
                    (system_clock_wall_ms() - (reply->replied_ns - reply->sent_ns) / 2 / NS_PER_MS);
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
-        if (distance_ms <= SKEW_SMALL_MS)
+        if (distance_ms <= CLOCK_DISTANCE_MAX_MS)
                 doctor_report(doctor, SEVERITY_OK, "clock", NULL,
                               "the store's clock differs from this machine's by %" PRId64 " ms",
                               distance_ms);
         else
-                doctor_report(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
-                              "synchronize the clocks of both machines by NTP",
-                              "the store's clock is %" PRId64
-                              " s %s this machine's; timestamps more than a minute ahead are refused",
-                              distance_ms / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+                doctor_report(doctor, distance_ms > CLOCK_SKEW_MAX_MS ? SEVERITY_FAIL : SEVERITY_WARN,
+                              "clock", REMEDY_CLOCK, FAULT_CLOCK, distance_ms / MS_PER_S,
+                              ahead_ms > 0 ? "ahead of" : "behind");
 }
 
 static void check_notifications(struct doctor *doctor) {

@@ -9,8 +9,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/time_units.h"
-
-#define SKEW_SMALL_MS 1000 /* as statestorectl doctor */
+#include "protocol/faults.h"
 
 static void end_member(struct buf *json) {
         buf_append_string(json, "}");
@@ -29,7 +28,7 @@ static void add_text(struct buf *json, const char *name, const char *text) {
         json_add_bytes(json, name, slice_from_string(text), false);
 }
 
-/* 1. Warnings, in the words of statestorectl doctor */
+/* 1. Warnings */
 
 __attribute__((format(printf, 3, 4))) static void add_warning(struct buf *json, const char *remedy,
                                                               const char *format, ...) {
@@ -67,17 +66,10 @@ static void add_warnings(struct buf *json, const struct health_source *source, c
         json_add_name(json, "warnings");
         buf_append_string(json, "[");
         if (gauges->broker_kind == BROKER_PLAIN)
-                add_warning(
-                        json,
-                        "load mosquitto_statestore.so if the broker is mosquitto; for another broker see "
-                        "\"Access rules of the broker\" in OPERATIONS.md",
-                        "the plugin does not announce itself; without the plugin client ids are not "
-                        "verified, and only clients that subscribe are notified");
-        if (gauges->clock_ahead_ms > SKEW_SMALL_MS)
-                add_warning(json, "synchronize the clocks of all machines by NTP",
-                            "the clock of the versions is %" PRIu64
-                            " s ahead of this machine's; timestamps more than a minute ahead are refused",
-                            gauges->clock_ahead_ms / MS_PER_S);
+                add_warning(json, REMEDY_NO_PLUGIN, FAULT_NO_PLUGIN);
+        if (gauges->clock_ahead_ms > CLOCK_DISTANCE_MAX_MS)
+                add_warning(json, REMEDY_CLOCK, FAULT_CLOCK, (int64_t)gauges->clock_ahead_ms / MS_PER_S,
+                            "ahead of");
         if (source->view->pipeline && disk_warning_append(&disk, source->view) && buf_text(&disk))
                 add_warning(json, "free space before it is full", "%s", buf_text(&disk));
         if (source->view->pipeline) {

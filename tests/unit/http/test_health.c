@@ -72,6 +72,16 @@ Test(health, warns_without_the_plugin) {
                 "mosquitto_statestore.so if"));
 }
 
+Test(health, warns_of_a_clock_that_is_ahead) {
+        broker_ask(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        broker.now.wall_ms -= 1000;
+        cr_expect_not(shows("the store's clock"));
+        broker.now.wall_ms -= 4000;
+        cr_expect(
+                shows("\"text\":\"the store's clock is 5 s ahead of this machine's; timestamps more than a "
+                      "minute ahead are refused\",\"remedy\":\"synchronize the clocks"));
+}
+
 Test(health, warns_of_a_limit) {
         pipeline_set_limits(
                 broker.pipeline,
