@@ -224,7 +224,7 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
                 return -errno;
         random_fill(&config.holder.process, sizeof(config.holder.process));
         if (options->password_file) {
-                if (credentials_read_password(options->password_file, &standby->password, &fault) < 0) {
+                if (credentials_read_secret(options->password_file, &standby->password, &fault) < 0) {
                         log_error("cannot start: %s", fault.text);
                         return -EINVAL;
                 }

@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,8 +18,7 @@
 #include "base/time_units.h"
 #include "mqtt/client_credentials.h"
 
-#define TOKEN_FILE_LENGTH_MAX 4096
-#define ERROR_LENGTH_MAX      4096
+#define ERROR_LENGTH_MAX 4096
 
 /* Three comment lines of a stream. */
 #define SILENCE_MAX_MS (45 * MS_PER_S)
@@ -41,41 +39,32 @@ struct http_client {
 
 /* 1. Options */
 
-/* Return the cause of a failure, or NULL. */
-static const char *read_token(const char *name, struct buf *header) {
-        CLEANUP(buf_deinit) struct buf text = { 0 };
-        struct slice rest, token;
-        struct stat status;
-        int r = regular_file_read(name, TOKEN_FILE_LENGTH_MAX, &text);
-
-        if (r != 0)
-                return r < 0 ? strerror(-r) : r == REGULAR_FILE_TOO_LONG ? "too long" : "not a regular file";
-        if (stat(name, &status) == 0 && status.st_mode & (S_IROTH | S_IWOTH))
-                return "other users may read or write it; chmod 600";
-
-        token = slice_split(buf_slice(&text), '\n', &rest);
-        token.length -= token.length > 0 && token.data[token.length - 1] == '\r';
-        if (token.length == 0)
-                return "its first line has no token";
-        for (size_t i = 0; i < token.length; i++)
-                if (!isgraph(token.data[i]))
-                        return "a token has only printable characters of ASCII, without blanks";
-        buf_append_string(header, "Authorization: Bearer ");
-        buf_append_slice(header, token);
-        return NULL;
+static bool is_token(struct slice text) {
+        for (size_t i = 0; i < text.length; i++)
+                if (!isgraph(text.data[i]))
+                        return false;
+        return text.length > 0;
 }
 
 static enum exit_code set_token(struct http_client *client) {
         const char *name = client->options->token_file;
-        CLEANUP(buf_deinit) struct buf header = { 0 };
-        const char *cause = name ? read_token(name, &header) : NULL;
+        CLEANUP(buf_deinit) struct buf token = { 0 }, header = { 0 };
+        struct credentials_fault fault;
 
-        if (cause) {
-                complain("cannot use the token file %s: %s", LOG_STRING(name), cause);
-                return EXIT_USAGE;
-        }
         if (!name)
                 return EXIT_DONE;
+        if (credentials_read_secret(name, &token, &fault) < 0) {
+                complain("%s", fault.text);
+                return EXIT_USAGE;
+        }
+        if (!is_token(buf_slice(&token))) {
+                complain("cannot use %s: its first line is not a token, which has only printable characters "
+                         "of ASCII, without blanks",
+                         LOG_STRING(name));
+                return EXIT_USAGE;
+        }
+        buf_append_string(&header, "Authorization: Bearer ");
+        buf_append_slice(&header, buf_slice(&token));
         client->headers = buf_text(&header) ? curl_slist_append(NULL, buf_text(&header)) : NULL;
         return client->headers ? EXIT_DONE : complain_of_memory();
 }

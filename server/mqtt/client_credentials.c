@@ -18,10 +18,9 @@
  */
 #define SYSTEM_CA_DIRECTORY "/etc/ssl/certs"
 
-static int cannot_read(struct credentials_fault *ret_fault, const char *kind, const char *name,
-                       const char *cause) {
-        snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot read %s%.300s: %s", kind,
-                 LOG_STRING(name), cause);
+static int cannot_read(struct credentials_fault *ret_fault, const char *name, const char *cause) {
+        snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot read %.300s: %s", LOG_STRING(name),
+                 cause);
         return -EINVAL;
 }
 
@@ -33,7 +32,7 @@ int credentials_check_tls_files(const struct credentials *credentials, struct cr
                 int r = credentials->tls && files[i] ? regular_file_check(files[i], TLS_FILE_LENGTH_MAX) : 0;
 
                 if (r != 0)
-                        return cannot_read(ret_fault, "", files[i],
+                        return cannot_read(ret_fault, files[i],
                                            regular_file_fault(r, TLS_FILE_LENGTH_MAX).text);
         }
         return 0;
@@ -54,30 +53,29 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
         return mqtt_error(r);
 }
 
-/* Reduce the text of a password file to its first line. Returns the cause of a failure, or NULL. */
-static const char *cut_to_password(struct buf *text) {
+/* Reduce the text of a file to its first line. Returns the cause of a failure, or NULL. */
+static const char *cut_to_first_line(struct buf *text) {
         struct slice rest, line = slice_split(buf_slice(text), '\n', &rest);
 
         if (text->length == 0)
                 return "the file is empty";
         if (line.length > 0 && memchr(line.data, '\0', line.length))
-                return "the password contains a NUL byte";
+                return "its first line contains a NUL byte";
         if (line.length > UINT16_MAX)
-                return "a password has at most 65535 bytes";
+                return "its first line has more than 65535 bytes";
 
         text->length = line.length;
         text->length -= line.length > 0 && line.data[line.length - 1] == '\r';
         return buf_text(text) ? NULL : "out of memory";
 }
 
-int credentials_read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault) {
-        int r = regular_file_read(name, PASSWORD_FILE_LENGTH_MAX, password);
-        const char *cause = r == 0 ? cut_to_password(password) : NULL;
+int credentials_read_secret(const char *name, struct buf *secret, struct credentials_fault *ret_fault) {
+        int r = regular_file_read(name, SECRET_FILE_LENGTH_MAX, secret);
+        const char *cause = r == 0 ? cut_to_first_line(secret) : NULL;
 
         if (r != 0)
-                return cannot_read(ret_fault, "the password file ", name,
-                                   regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
-        return cause ? cannot_read(ret_fault, "the password file ", name, cause) : 0;
+                return cannot_read(ret_fault, name, regular_file_fault(r, SECRET_FILE_LENGTH_MAX).text);
+        return cause ? cannot_read(ret_fault, name, cause) : 0;
 }
 
 int credentials_check_password_file(const struct credentials *credentials,
@@ -85,7 +83,7 @@ int credentials_check_password_file(const struct credentials *credentials,
         CLEANUP(buf_deinit) struct buf password = { 0 };
 
         return credentials->password_file
-                       ? credentials_read_password(credentials->password_file, &password, ret_fault)
+                       ? credentials_read_secret(credentials->password_file, &password, ret_fault)
                        : 0;
 }
 
@@ -96,7 +94,7 @@ int credentials_set_password(const struct credentials *credentials, struct mosqu
         int r;
 
         if (credentials->password_file) {
-                r = credentials_read_password(credentials->password_file, &text, ret_fault);
+                r = credentials_read_secret(credentials->password_file, &text, ret_fault);
                 if (r < 0)
                         return r;
                 password = (const char *)text.data;

@@ -10,8 +10,8 @@
  * Maximum length of each file in bytes. The files must be regular files, because they are read for
  * each connection: a pipe can be read only once, and its writer could block the event loop.
  */
-#define PASSWORD_FILE_LENGTH_MAX ((size_t)64 << 10)
-#define TLS_FILE_LENGTH_MAX      ((size_t)16 << 20)
+#define SECRET_FILE_LENGTH_MAX ((size_t)64 << 10)
+#define TLS_FILE_LENGTH_MAX    ((size_t)16 << 20)
 
 /* The cause, for people. It names the file if a file is at fault. */
 struct credentials_fault {
@@ -38,5 +38,9 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
                              struct credentials_fault *ret_fault);
 
-/* Append the password in the first line of a file, NUL-terminated. Returns 0 or -EINVAL. */
-int credentials_read_password(const char *name, struct buf *password, struct credentials_fault *ret_fault);
+/*
+ * Append the password or token in the first line of a file, NUL-terminated. The permissions of the file
+ * are not checked: Docker and Kubernetes provide secrets that all users in a container can read.
+ * Returns 0 or -EINVAL.
+ */
+int credentials_read_secret(const char *name, struct buf *secret, struct credentials_fault *ret_fault);

@@ -126,7 +126,7 @@ def test_a_client_id_that_the_plugin_does_not_expect_ends_the_start(make_site):
 def test_the_store_waits_for_a_missing_password_file(site, accounts):
     accounts.store_file.unlink()
     store = site.launch_store(*accounts.flags())
-    store.wait_for_log(f"cannot read the password file {accounts.store_file}: No such file")
+    store.wait_for_log(f"cannot read {accounts.store_file}: No such file")
 
     accounts.give("right")
 
@@ -149,14 +149,14 @@ def make_endless(file):
 @pytest.mark.parametrize("make, cause", [
     (make_large, "longer than 65536 bytes"), (make_pipe, "not a regular file"), (make_endless, "not a regular file"),
     (lambda file: file.write_bytes(b""), "the file is empty"),
-    (lambda file: file.write_bytes(b"ri\0ght"), "the password contains a NUL byte"),
-    (lambda file: file.write_bytes(b"x" * 65_536), "a password has at most 65535 bytes"),
+    (lambda file: file.write_bytes(b"ri\0ght"), "its first line contains a NUL byte"),
+    (lambda file: file.write_bytes(b"x" * 65_536), "its first line has more than 65535 bytes"),
 ], ids=["large", "pipe", "endless", "empty", "NUL", "long"])
 def test_an_unusable_password_file_is_named_and_read_again(site, accounts, make, cause):
     accounts.store_file.unlink()
     make(accounts.store_file)
     store = site.launch_store(*accounts.flags())
-    store.wait_for_log(f"cannot read the password file {accounts.store_file}: {cause}")
+    store.wait_for_log(f"cannot read {accounts.store_file}: {cause}")
 
     accounts.store_file.unlink()
     accounts.give("right")
