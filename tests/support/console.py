@@ -86,6 +86,15 @@ def read_events(response):
             kind, data = "message", None
 
 
+class Users:
+    """The file of users, with the user alice and the operator bob, and their tokens."""
+
+    def __init__(self, directory):
+        lines, (self.alice, self.bob) = zip(make_token("alice"), make_token("bob", "--operator"))
+        self.file = directory / "console-users.conf"
+        self.file.write_text("".join(lines))
+
+
 def make_token(*arguments):
     """Return the line for the file of users, and the token."""
     result = subprocess.run([CTL, "console-token", *arguments], capture_output=True, text=True, check=True, timeout=PATIENCE)

@@ -12,7 +12,7 @@ import pytest
 
 from support.broker import free_port
 from support.certificates import Authority
-from support.console import Console, make_token
+from support.console import Console, Users
 from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, USAGE, Ctl, RunningCtl
 from support.double import running_double
 from support.process import PATIENCE, wait_until
@@ -29,22 +29,19 @@ def ctl_of(port, token_file=None, scheme="http", host="127.0.0.1"):
     return ctl
 
 
-class Users:
-    """Files with the tokens of the user alice and the operator bob, and the file of users."""
+class TokenFiles:
+    """The file of users, and files with the tokens of the user alice and the operator bob."""
 
     def __init__(self, directory):
-        lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
-        self.file = directory / "console-users.conf"
-        self.file.write_text("".join(lines))
-        self.alice, self.bob = directory / "alice.txt", directory / "bob.txt"
-        for file, token in zip((self.alice, self.bob), tokens):
-            file.write_text(f"{token}\n")
-            file.chmod(0o600)
+        users = Users(directory)
+        self.file, self.alice, self.bob = users.file, directory / "alice.txt", directory / "bob.txt"
+        self.alice.write_text(f"{users.alice}\n")
+        self.bob.write_text(f"{users.bob}\n")
 
 
 @pytest.fixture
 def users(tmp_path):
-    return Users(tmp_path)
+    return TokenFiles(tmp_path)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from support.broker import free_port
-from support.console import make_token
+from support.console import Users
 from support.pages import Pages
 
 # The AddressSanitizer keeps freed memory in a quarantine, which counts as resident memory.
@@ -24,8 +24,4 @@ def pages(site, tmp_path):
 
 @pytest.fixture
 def users(tmp_path):
-    """The file of users, with the user alice and the operator bob, and their tokens."""
-    file = tmp_path / "console-users.conf"
-    lines, tokens = zip(make_token("alice"), make_token("bob", "--operator"))
-    file.write_text("".join(lines))
-    return file, *tokens
+    return Users(tmp_path)

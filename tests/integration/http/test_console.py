@@ -19,11 +19,11 @@ from support.process import CTL, PATIENCE, STATESTORED, wait_until
 
 @pytest.fixture
 def console(site, users):
-    return Console(site.start_store("--http-listen", "0", "--console-users", users[0]))
+    return Console(site.start_store("--http-listen", "0", "--console-users", users.file))
 
 
 def test_a_user_is_known_by_the_token(console, users):
-    _, alice, bob = users
+    alice, bob = users.alice, users.bob
     own = {"login": "token", "control": False, "version": "0.1.0"}
 
     assert console.session() == {"user": None, "operator": False, **own}
@@ -44,7 +44,7 @@ def sent_wrong_token(console):
 def test_a_wrong_token_is_refused_late_and_logged_and_delays_no_other(site, console, users):
     def is_refused_after_a_user_is_served():
         with sent_wrong_token(console) as wrong:
-            assert console.session(users[1])["user"] == "alice"
+            assert console.session(users.alice)["user"] == "alice"
             is_waiting = not select.select([wrong.sock], [], [], 0)[0]
             assert wrong.getresponse().status == 401
         return is_waiting
@@ -56,7 +56,7 @@ def test_a_wrong_token_is_refused_late_and_logged_and_delays_no_other(site, cons
 def test_many_wrong_tokens_lock_nobody_out(site, console, users):
     with contextlib.ExitStack() as stack:
         wrong = [stack.enter_context(sent_wrong_token(console)) for _ in range(12)]
-        assert console.session(users[1])["user"] == "alice"
+        assert console.session(users.alice)["user"] == "alice"
         assert {each.getresponse().status for each in wrong} == {401}
 
 
@@ -67,18 +67,17 @@ def test_the_store_stops_while_a_wrong_token_waits(site, console):
 
 
 def test_a_reload_replaces_the_users(site, console, users):
-    file, alice, bob = users
     line, carol = make_token("carol")
-    file.write_text(line)
+    users.file.write_text(line)
     site.store.child.send_signal(signal.SIGHUP)
     site.store.wait_for_log("configuration reloaded")
     assert console.session(carol)["user"] == "carol"
-    assert console.status("/api/session", alice) == 401
+    assert console.status("/api/session", users.alice) == 401
 
-    file.write_text("dave = secret\n")
+    users.file.write_text("dave = secret\n")
     site.store.child.send_signal(signal.SIGHUP)
     site.store.wait_for_log("the previous one stays in effect")
-    assert f'SIGHUP: {file}:1: a hash was expected' in site.store.log()
+    assert f'SIGHUP: {users.file}:1: a hash was expected' in site.store.log()
     wait_until(lambda: console.status("/api/session", carol) == 200, "the former users stay")
 
 
@@ -161,9 +160,9 @@ def test_a_page_of_another_server_is_refused(tmp_path, headers):
 
 def test_with_tokens_the_server_may_have_a_name(console, users):
     host = {"Host": "store.example"}
-    assert console.status("/api/session", users[1], **host) == 200
-    assert console.status("/api/session", users[1], Origin="https://store.example", **host) == 200
-    assert console.status("/api/session", users[1], Origin="https://evil.example", **host) == 403
+    assert console.status("/api/session", users.alice, **host) == 200
+    assert console.status("/api/session", users.alice, Origin="https://store.example", **host) == 200
+    assert console.status("/api/session", users.alice, Origin="https://evil.example", **host) == 403
 
 
 def test_beyond_loopback_only_monitoring_is_served_in_plain_text(site):
@@ -178,11 +177,11 @@ def test_tls_serves_the_console_beyond_loopback(site, users, tmp_path):
     authority = Authority(tmp_path, "authority")
     certificate = authority.issue("store")
     store = site.start_store("--http-listen", "0.0.0.0:0", "--http-certificate", certificate.certificate,
-                             "--http-key", certificate.key, "--console-users", users[0])
+                             "--http-key", certificate.key, "--console-users", users.file)
     console = Console(store, ssl.create_default_context(cafile=authority.certificate))
 
     assert console.scheme == "https"
-    assert console.session(users[1])["user"] == "alice"
+    assert console.session(users.alice)["user"] == "alice"
     assert console.status("/metrics") == 200
 
 

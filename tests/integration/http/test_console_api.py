@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from support import resp
-from support.console import Console, make_token
+from support.console import Console, Users
 from support.double import running_double
 from support.process import PATIENCE, preload, wait_until
 
@@ -27,15 +27,13 @@ pattern = *
 """
 
 
-class Users:
-    """A console with the user alice and the operator bob."""
+class ServedUsers(Users):
+    """The users of the console of a store."""
 
     def __init__(self, site, directory, *flags, **more):
-        lines, (self.alice, self.bob) = zip(make_token("alice"), make_token("bob", "--operator"))
-        file = directory / "console-users.conf"
-        file.write_text("".join(lines))
+        super().__init__(directory)
         self.site = site
-        self.console = Console(site.start_store("--http-listen", "0", "--console-users", file, *flags, **more))
+        self.console = Console(site.start_store("--http-listen", "0", "--console-users", self.file, *flags, **more))
 
     def request(self, *words, token=None, **headers):
         return self.console.request(token or self.bob, *words, **headers)[0]
@@ -48,14 +46,14 @@ def site(request, make_site):
 
 @pytest.fixture
 def users(site, tmp_path):
-    return Users(site, tmp_path, "--data-dir", tmp_path / "data")
+    return ServedUsers(site, tmp_path, "--data-dir", tmp_path / "data")
 
 
 @pytest.fixture
 def users_with_policy(site, tmp_path):
     policy = tmp_path / "policy"
     policy.write_text(POLICY)
-    return Users(site, tmp_path, "--policy", policy)
+    return ServedUsers(site, tmp_path, "--policy", policy)
 
 
 def test_a_request_has_the_reply_of_the_protocol(users):
@@ -327,7 +325,7 @@ def test_test_control_is_answered(tmp_path):
 def test_too_many_waiting_requests_are_refused_and_each_is_executed(site, tmp_path):
     """Also those whose peers have closed the connection. While the disk hangs, requests wait."""
     stall = tmp_path / "stall"
-    users = Users(site, tmp_path, "--data-dir", tmp_path / "data",
+    users = ServedUsers(site, tmp_path, "--data-dir", tmp_path / "data",
                   environment={**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
     stall.touch()
     waiting = [send_only(users.console, users.alice, "SET", f"key/{i}", "value", address=f"127.0.0.{2 + i % 2}")

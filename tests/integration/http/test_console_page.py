@@ -333,16 +333,15 @@ def test_the_page_says_that_the_server_is_lost_and_goes_on_when_it_is_back(brows
 
 
 def test_a_token_decides_what_is_shown(browser, site, users):
-    file, alice, bob = users
-    page = Page(browser, url_of(site.start_store("--http-listen", "0", "--console-users", file))).open()
-    page.type("input[type=password]", alice + "\n")
+    page = Page(browser, url_of(site.start_store("--http-listen", "0", "--console-users", users.file))).open()
+    page.type("input[type=password]", users.alice + "\n")
     page.shows("alice", "#account")
     assert page.text("#nav").split() == ["Keys", "Locks", "Health"]
     page.press("Log out")
-    page.type("input[type=password]", bob + "\n")
+    page.type("input[type=password]", users.bob + "\n")
     page.shows("bob", "#account")
     assert page.text("#nav").split() == ["Keys", "Locks", "Clients", "Live", "Health"]
-    assert bob not in browser.execute_script("return location.href")
+    assert users.bob not in browser.execute_script("return location.href")
 
     page.press("Log out")
     page.type("input[type=password]", "wrong\n")
@@ -365,14 +364,13 @@ pattern = {pattern}
 
 
 def test_a_policy_hides_keys_from_a_user(browser, site, users, tmp_path):
-    file, alice, _ = users
     policy = tmp_path / "policy.conf"
     policy.write_text(POLICY.replace("{pattern}", "*"))
-    store = site.start_store("--http-listen", "0", "--console-users", file, "--policy", policy, "--allow-unverified", "on")
+    store = site.start_store("--http-listen", "0", "--console-users", users.file, "--policy", policy, "--allow-unverified", "on")
     for key in "open/a", "open/b", "hidden/c", "hidden/d":
         site.connect().request("SET", key, "v")
     page = Page(browser, url_of(store)).open("keys")
-    page.type("input[type=password]", alice + "\n")
+    page.type("input[type=password]", users.alice + "\n")
     page.shows("4 keys", ".list-status")
 
     policy.write_text(POLICY.replace("{pattern}", "open/*"))
