@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Functions for a temporary installation of Debian, and for building packages. Sourced by package.sh.
+# Functions for a temporary installation of Debian, and for building packages. Sourced by package.sh and tests/platforms.sh.
 
-# make_debian_root SUITE DIRECTORY: install Debian, from the mirror of this machine, into the directory.
+# make_debian_root SUITE DIRECTORY [ARCHITECTURE]: install Debian, from the mirror of this machine, into the directory.
 make_debian_root() {
         install_packages debootstrap util-linux
         mirror=$(apt-cache policy | sed -n 's,^ *[0-9]* \(\S*\) [a-z]*/main \S* Packages.*,\1,p' | grep -v security | head -n 1)
-        debootstrap --variant=minbase "$1" "$2" "$mirror" >"$2.log" || { cat "$2.log" >&2 && return 1; }
+        debootstrap --variant=minbase --arch="${3:-$(dpkg --print-architecture)}" "$1" "$2" "$mirror" >"$2.log" ||
+                { cat "$2.log" >&2 && return 1; }
+        mkdir "$2/src"
         echo force-unsafe-io >"$2/etc/dpkg/dpkg.cfg.d/unsafe-io"
         cp /etc/resolv.conf "$2/etc/"
 }
 
-# in_debian_root DIRECTORY COMMAND...: run a command in the installation. The mounts end with it.
+# in_debian_root DIRECTORY COMMAND...: run a command in the installation, where the current folder is /src. The mounts end
+# with the command.
 in_debian_root() {
         unshare --mount --pid --fork --kill-child sh -eu -c '
                 root=$1
                 shift
                 mount -t proc proc "$root/proc"
                 mount --rbind /dev "$root/dev"
+                mount --bind . "$root/src"
                 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
                 exec chroot "$root" "$@"' sh "$@"
 }

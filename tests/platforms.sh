@@ -16,12 +16,12 @@ set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. conf/debian_root.sh
 platform=${1:-}
 
 # Runs in the installation of Debian, in which this repository is /src.
 build_in_debian() {
         cd /src
-        export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
         case $platform in
         trixie)
                 install_packages $packages_build libcriterion-dev git python3
@@ -80,24 +80,15 @@ in-debian)
         build_in_debian
         ;;
 trixie | i386 | arm64)
-        install_packages debootstrap util-linux
-        mirror=$(apt-cache policy | sed -n 's,^ *[0-9]* \(\S*\) bookworm/main \S* Packages.*,\1,p' | head -n 1)
-        root=$(mktemp -d)
-        trap 'rm -rf "$root"' EXIT
+        scratch=$(mktemp -d)
+        trap 'rm -rf "$scratch"' EXIT
         suite=bookworm
         [ "$platform" != trixie ] || suite=trixie
         architecture=amd64
         personality=linux64
         [ "$platform" != i386 ] || { architecture=i386 && personality=linux32; }
-        debootstrap --variant=minbase --arch="$architecture" "$suite" "$root" "$mirror" >/dev/null
-        mkdir "$root/src"
-        cp /etc/resolv.conf "$root/etc/"
-        # the mounts end with the process
-        unshare --mount --pid --fork sh -eu -c '
-                mount -t proc proc "$1/proc"
-                mount --rbind /dev "$1/dev"
-                mount --bind . "$1/src"
-                exec "$3" chroot "$1" sh /src/tests/platforms.sh in-debian "$2"' sh "$root" "$platform" "$personality"
+        make_debian_root "$suite" "$scratch/root" "$architecture"
+        in_debian_root "$scratch/root" "$personality" sh /src/tests/platforms.sh in-debian "$platform"
         ;;
 *)
         echo "usage: sh tests/platforms.sh clang | trixie | i386 | arm64" >&2
