@@ -14,8 +14,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from support.client import INVOKE
-from support.flood import number, packet, text
 from support.message import Message
+from support.packets import number, packet, packet_at, text
 from support.process import PATIENCE
 
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREL, SUBSCRIBE, SUBACK = 1, 2, 3, 4, 6, 8, 9
@@ -86,19 +86,12 @@ class Connection:
             self._received += data
 
     def _take_packet(self):
-        length = shift = 0
-        for at, byte in enumerate(self._received[1:5], 2):
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        else:
+        found = packet_at(self._received)
+        if not found:
             return None
-        if len(self._received) < at + length:
-            return None
-        head, body = self._received[0], bytes(self._received[at:at + length])
-        del self._received[:at + length]
-        return head >> 4, head & 0xF, body
+        head, body, end = found
+        del self._received[:end]
+        return head >> 4, head & 0xF, bytes(body)
 
     def _receive(self):
         """Read one packet and return its type and body. Queue and acknowledge a message."""

@@ -7,7 +7,7 @@ import socket
 import struct
 
 from support.client import INVOKE
-from support.flood import packet, text
+from support.packets import packet, read_packet, text
 from support.process import PATIENCE
 
 CONNECT, PUBLISH, PUBACK, SUBSCRIBE, DISCONNECT = 1, 3, 4, 8, 14
@@ -69,14 +69,8 @@ class FakeBroker:
 
     def receive(self):
         """Return type and body of the next packet."""
-        head = self._read(1)[0]
-        length = shift = 0
-        while True:
-            byte = self._read(1)[0]
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return head >> 4, self._read(length)
+        head, body = read_packet(self._read)
+        return head >> 4, body
 
     def _read(self, length):
         data = b""

@@ -6,28 +6,12 @@ import struct
 
 from support import resp
 from support.client import INVOKE
+from support.packets import number, packet, packet_at, text
 from support.process import PATIENCE
 
 PUBLISH, PUBACK, SUBACK, CONNACK = 3, 4, 9, 2
 AT_ONCE = 5000
 MARK = b"flood"
-
-
-def text(data):
-    return struct.pack("!H", len(data)) + data
-
-
-def number(value):
-    """Encode a variable byte integer of MQTT."""
-    encoded = b""
-    while value >= 0x80:
-        encoded += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return encoded + bytes([value])
-
-
-def packet(head, body):
-    return bytes([head]) + number(len(body)) + body
 
 
 class Flood:
@@ -52,19 +36,10 @@ class Flood:
         assert data, "the broker closed the connection"
         data = self._received + data
         at = 0
-        while True:
-            length, digit = 0, 1
-            while at + digit < len(data):
-                length |= (data[at + digit] & 0x7F) << 7 * (digit - 1)
-                if data[at + digit] < 0x80:
-                    break
-                digit += 1
-            end = at + digit + 1 + length
-            if at + digit >= len(data) or end > len(data):
-                self._received = data[at:]
-                return
-            yield data[at] >> 4, data[at + digit + 1:end]
-            at = end
+        while found := packet_at(data, at):
+            head, body, at = found
+            yield head >> 4, body
+        self._received = data[at:]
 
     def _receive_until(self, wanted, n_wanted=1):
         while n_wanted > 0:

@@ -15,7 +15,7 @@ from support.broker import Broker
 from support import companion
 from support.client import INVOKE
 from support.connection import DISCONNECT, SUCCESS, Connection, Disconnected
-from support.flood import packet
+from support.packets import packet
 from support.process import BUILD
 
 PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"

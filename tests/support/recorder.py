@@ -10,6 +10,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from support.client import INVOKE, base16
+from support.packets import packets
 
 CONNECT, PUBLISH, SUBSCRIBE = 1, 3, 8
 CHUNK = 1 << 16
@@ -57,21 +58,6 @@ class Recorder:
             pass
 
 
-def packets(data):
-    """Yield the type, flags and body of each complete packet."""
-    while len(data) > 1:
-        length = shift = 0
-        for at, byte in enumerate(data[1:5], 2):
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        if len(data) < at + length:
-            return
-        yield data[0] >> 4, data[0] & 0xF, data[at:at + length]
-        data = data[at + length:]
-
-
 def text_at(body, at):
     end = at + 2 + struct.unpack_from("!H", body, at)[0]
     return body[at + 2:end].decode(), end
@@ -84,13 +70,14 @@ class Sent:
         self.client_id = None
         self.subscriptions = set()  # (filter, options)
         self.requests = []  # dictionaries
-        for kind, flags, body in packets(data):
+        for head, body in packets(data):
+            kind = head >> 4
             if kind == CONNECT:
                 self.client_id, _ = text_at(body, 10 + Properties(PacketTypes.CONNECT).unpack(body[10:])[1])
             elif kind == SUBSCRIBE:
                 self._subscribe(body)
             elif kind == PUBLISH:
-                self._publish(flags, body)
+                self._publish(head & 0xF, body)
 
     def _general(self, text):
         """Replace the names of this client in a text, which is one, or has one in a level of a topic."""

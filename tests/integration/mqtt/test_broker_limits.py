@@ -11,8 +11,9 @@ from support import resp
 from support.broker import passwords, version
 from support.client import INVOKE, Client, base16, notify_topic
 from support.connection import NOT_AUTHORIZED, PUBACK, SUBACK, SUBSCRIBE, Connection, Disconnected
-from support.flood import Flood, number, packet, text
+from support.flood import Flood
 from support.message import error
+from support.packets import number, packet, text
 from support.plugin import sanitizer_libraries
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient

@@ -9,7 +9,7 @@ import pytest
 from support import resp
 from support.client import INVOKE
 from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, PUBLISH, SUBSCRIBE, publish_packet
-from support.flood import packet, text
+from support.packets import packet, text
 
 CONNACK_SESSION_PRESENT = bytes.fromhex("20 03 01 00 00")
 MALFORMED_CONNACK = bytes.fromhex("20 01 00")

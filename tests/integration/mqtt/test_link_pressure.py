@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support import resp
-from support.flood import packet
 from support.load import Load
 from support.message import error
+from support.packets import packet, read_packet
 from support.plugin import sanitizer_libraries
 from support.process import PATIENCE
 from support.wire_client import WireClient
@@ -74,16 +74,7 @@ class LargeReader:
         """Waits for all replies, and checks the minimum length of each."""
         stream = self._stream
         while n_replies > 0:
-            head = stream.read(1)[0]
-            size = shift = 0
-            while True:
-                byte = stream.read(1)[0]
-                size |= (byte & 0x7F) << shift
-                shift += 7
-                if byte < 0x80:
-                    break
-            body = stream.read(size)
-            assert len(body) == size
+            head, body = read_packet(stream.read)
             if head >> 4 == PUBLISH:
                 topic_end = 2 + struct.unpack_from("!H", body)[0]
                 self._client.send(packet(PUBACK << 4, body[topic_end:topic_end + 2]))

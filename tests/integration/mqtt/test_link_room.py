@@ -9,7 +9,7 @@ import pytest
 from support import resp
 from support.client import INVOKE
 from support.fake_broker import CONNACK_ACCEPTED, PUBACK, PUBLISH, SUBSCRIBE
-from support.flood import number, packet, text
+from support.packets import number, packet, text
 
 ROOM_MESSAGES, ROOM_BYTES = 256, 1 << 20  # LINK_ROOM_MESSAGES, LINK_ROOM_BYTES
 BATCH_MESSAGES = 256  # PIPELINE_BATCH_MESSAGES_MAX

@@ -15,7 +15,7 @@ from support import companion, hlc, resp
 from support.broker import free_port, passwords, refuses_response_topic, refuses_will, version
 from support.client import INVOKE, notify_topic
 from support.connection import NOT_AUTHORIZED, PUBREL, Disconnected
-from support.flood import packet
+from support.packets import packet
 from support.plugin import ACCEPT, ACL_CHECK, CONTROL, DENY, MESSAGE, PLUGIN, SYS, Peer, build_plugin
 from support.process import wait_until
 from support.store import Store

@@ -5,6 +5,7 @@ import pytest
 
 from support import companion
 from support.connection import PUBLISH
+from support.packets import packets
 from support.plugin import CONTROL
 from support.wire_client import DELETED, WireClient, was_set, wire_clients
 
@@ -89,16 +90,8 @@ FRAME_TOPIC = CONTROL.encode() + b"frame"
 
 def published_frames(data):
     """Return the payloads of the frames among the packets that the store has sent."""
-    frames, at = [], 0
-    while at < len(data):
-        length = shift = 0
-        head, at = data[at], at + 1
-        while True:
-            length |= (data[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-            if data[at - 1] < 0x80:
-                break
-        body, at = data[at:at + length], at + length
+    frames = []
+    for head, body in packets(data):
         if head >> 4 == PUBLISH and body[2:].startswith(FRAME_TOPIC):
             properties_at = 2 + len(FRAME_TOPIC)
             assert head == PUBLISH << 4 and body[properties_at] < 0x80, "QoS 0, not retained, with few properties"

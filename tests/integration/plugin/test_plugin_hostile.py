@@ -10,8 +10,8 @@ import pytest
 from support import companion
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.downloads import require_program
-from support.flood import number, packet, text
 from support.connection import Disconnected
+from support.packets import number, packet, text
 from support.plugin import (CONTROL, FrameMissing, Peer, disconnect_while_notified, sanitizer_libraries,  # noqa: F401 fixtures
                             site_with)
 

@@ -10,7 +10,7 @@ from paho.mqtt.properties import Properties
 from support.broker import free_port, refuses_response_topic
 from support.client import INVOKE, SERVICE, notify_topic
 from support.connection import KICKED, NO_SUBSCRIBERS, NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS, Connection
-from support.flood import number, packet, text
+from support.packets import number, packet, text
 from support.plugin import CONTROL, PLUGIN, build_plugin, peer, site, site_with  # noqa: F401 fixtures
 
 PUBREL = b"\x62\x02"
