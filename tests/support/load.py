@@ -63,3 +63,20 @@ class Load:
             self._changed.wait_for(lambda: not self._without_reply(), PATIENCE)
             without_reply = self._without_reply()
         assert not without_reply, f"{len(without_reply)} of {len(self._requests)} requests without a reply"
+
+
+def start_loads(site):
+    loads = [Load(site.connect()) for _ in range(3)]
+    for load in loads:
+        load.wait_for_progress()
+    return loads
+
+
+def finish_loads(loads):
+    """Check that all go on, and that each request gets its reply."""
+    for load in loads:
+        load.wait_for_progress()
+        load.stop()
+    for load in loads:
+        load.wait_for_all()
+        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}

@@ -4,7 +4,7 @@
 import pytest
 
 from support import resp
-from support.load import Load
+from support.load import finish_loads, start_loads
 from support.process import wait_until
 
 
@@ -22,9 +22,7 @@ def wait_until_served(client):
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_all_requests_get_replies_after_the_broker_was_restarted_under_load(site, end):
     store = site.start_store()
-    loads = [Load(site.connect()) for _ in range(4)]
-    for load in loads:
-        load.wait_for_progress()
+    loads = start_loads(site)
 
     getattr(site.broker, end)()
     site.broker.start_again()
@@ -32,14 +30,10 @@ def test_all_requests_get_replies_after_the_broker_was_restarted_under_load(site
     for load in loads:
         load.client.wait_until_reconnected()
         load.repeat_requests_without_reply()
-        load.wait_for_progress()
-        load.stop()
-    for load in loads:
-        load.wait_for_all()
+    finish_loads(loads)
 
     assert store.running()
     for load in loads:
-        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
         values = load.client.request_all(("GET", load.key(number)) for number in load.replies)
         assert [resp.read(reply.payload) for reply in values] == [b"%d" % number for number in load.replies]
 

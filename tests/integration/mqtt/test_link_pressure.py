@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import resp
-from support.load import Load
+from support.load import finish_loads, start_loads
 from support.message import error
 from support.packets import packet, read_packet
 from support.plugin import sanitizer_libraries
@@ -42,9 +42,7 @@ def test_no_request_is_lost_when_the_broker_stops_for_two_seconds_under_load(mak
     store = site.start_store()
     watcher, writer = site.connect(), site.connect()
     watcher.watch("key")
-    loads = [Load(site.connect()) for _ in range(3)]
-    for load in loads:
-        load.wait_for_progress()
+    loads = start_loads(site)
 
     with site.broker.paused():
         changes = [writer.send("SET", "key", n) for n in range(500)]
@@ -52,12 +50,7 @@ def test_no_request_is_lost_when_the_broker_stops_for_two_seconds_under_load(mak
 
     assert {change.result(PATIENCE).payload for change in changes} == {b"+OK\r\n"}
     assert [resp.read(watcher.notification().payload)[-1] for _ in range(500)] == [b"%d" % n for n in range(500)]
-    for load in loads:
-        load.wait_for_progress()
-        load.stop()
-    for load in loads:
-        load.wait_for_all()
-        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
+    finish_loads(loads)
 
 
 class LargeReader:

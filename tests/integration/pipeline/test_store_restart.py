@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from support.load import Load
+from support.load import finish_loads, start_loads
 from support.process import PATIENCE
 from support.wire_client import WireClient
 
@@ -13,22 +13,6 @@ N_MEANWHILE = 200
 
 # Without data, a store resumes its session only with a given client id.
 NAMED = "--client-id", "statestored"
-
-
-def start_loads(site):
-    loads = [Load(site.connect()) for _ in range(3)]
-    for load in loads:
-        load.wait_for_progress()
-    return loads
-
-
-def assert_all_have_replies(loads):
-    for load in loads:
-        load.wait_for_progress()
-        load.stop()
-    for load in loads:
-        load.wait_for_all()
-        assert {reply.payload for reply in load.replies.values()} == {b"+OK\r\n"}
 
 
 def send_meanwhile(site):
@@ -46,7 +30,7 @@ def test_a_store_stopped_under_load_loses_no_request(site, number):
     store.start()
 
     assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
-    assert_all_have_replies(loads)
+    finish_loads(loads)
 
 
 def test_a_store_killed_under_load_serves_the_waiting_requests(site):
@@ -60,7 +44,7 @@ def test_a_store_killed_under_load_serves_the_waiting_requests(site):
     assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
     for load in loads:
         load.repeat_requests_without_reply()
-    assert_all_have_replies(loads)
+    finish_loads(loads)
 
 
 def test_a_store_can_be_restarted_many_times(site):
