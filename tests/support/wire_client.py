@@ -78,21 +78,26 @@ class WireClient(Connection):
     def notification(self):
         return self._next(lambda message: message.topic.startswith(NOTIFY_PREFIX))
 
-    def changes(self):
-        """Return the words after NOTIFY of all notifications until now.
+    def notifications(self):
+        """Return all notifications until now.
 
         Notifications arrive in order: the one for a new marker key arrives after all pending ones.
         """
         marker = f"{MARKER}-{uuid.uuid4().hex}"
         self.register(marker)
         assert self.ask("SET", marker, "") == b"+OK\r\n"
-        changes = []
+        notifications = []
         while True:
             notification = self.notification()
             if notification.topic.endswith(base16(marker)):
+                self.stop(marker)
                 self.ping()  # the broker has its acknowledgements, and sends nothing again
-                return changes
-            changes.append(resp.read(notification.payload)[1:])
+                return notifications
+            notifications.append(notification)
+
+    def changes(self):
+        """Return the words after NOTIFY of all notifications until now."""
+        return [resp.read(notification.payload)[1:] for notification in self.notifications()]
 
     def _next(self, is_wanted):
         while True:

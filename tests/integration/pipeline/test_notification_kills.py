@@ -14,11 +14,11 @@ import uuid
 import pytest
 
 from support import resp
-from support.client import INVOKE, base16
+from support.client import INVOKE
 from support.connection import NO_SUBSCRIBERS, Disconnected
 from support.process import wait_until
 from support.site import kill_broker, kill_store
-from support.wire_client import MARKER, WireClient
+from support.wire_client import WireClient
 
 N_KILLS = int(os.environ.get("STATESTORE_KILLS", "10"))
 N_REQUESTS = 40  # in each round
@@ -110,17 +110,7 @@ def change_of(message):
 
 def received(watcher):
     """What the watcher has been notified of until now."""
-    marker = f"{MARKER}-{uuid.uuid4().hex}"
-    watcher.register(marker)
-    assert watcher.ask("SET", marker, "") == b"+OK\r\n"
-    changes = []
-    while True:
-        message = watcher.notification()
-        if message.topic.endswith(base16(marker)):
-            watcher.stop(marker)
-            watcher.ping()
-            return changes
-        changes.append(change_of(message))
+    return [change_of(message) for message in watcher.notifications()]
 
 
 def received_before_the_end(watcher):
