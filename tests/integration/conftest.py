@@ -22,6 +22,11 @@ from support.site import Site, SiteBroker  # noqa: E402
 from support.store import Store  # noqa: E402
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the groups: one process runs all tests of a group, and the longest group would end long after the rest."""
+    items.sort(key=lambda item: not item.get_closest_marker("xdist_group"))
+
+
 @pytest.fixture
 def until_end():
     """Returns the object that it is called with, and closes it after the test."""
