@@ -5,7 +5,8 @@
 #
 #   sh tests/run.sh              warnings are errors; also checks the format
 #   sh tests/run.sh --quick      without the integration tests, simulations and fuzz seeds: what a change must pass first
-#   sh tests/run.sh --sanitize   under ASan, UBSan and the leak checker; without tests that execute no other code of ours there
+#   sh tests/run.sh --sanitize   under ASan, UBSan and the leak checker; without fuzz seeds, and tests that execute no other code
+#                                of ours there
 #
 # With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
 #
@@ -37,6 +38,7 @@ case ${1:-} in
 --sanitize)
         build=$PWD/build/sanitize
         options='-Db_sanitize=address,undefined -Db_lundef=false'
+        suites='--no-suite fuzz' # tests/fuzz/run.sh executes the seeds under the same sanitizers
         ;;
 *)
         echo "run.sh: unknown argument $1: use --quick, --sanitize or no argument" >&2
@@ -99,13 +101,16 @@ if [ -z "$options" ]; then
         check 'flake8 finds no error in the Python files' passes_flake8
 fi
 
-# The document tests run meson test again, which replaces its log.
-meson test -C "$build" --no-rebuild --print-errorlogs $suites || :
-cp "$build/meson-logs/testlog.json" "$results/unit.json"
-
+# Beside the integration tests: both wait for processes much of the time. The document tests run meson test, too, with another
+# log.
+meson test -C "$build" --no-rebuild --print-errorlogs --logbase unit $suites >"$results/unit.txt" 2>&1 &
+unit=$!
 [ "$runners" = unit ] ||
         STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 6 --dist loadgroup -p no:cacheprovider \
                 --junitxml="$results/integration.xml" tests/integration || :
+wait "$unit" || :
+cat "$results/unit.txt"
+cp "$build/meson-logs/unit.json" "$results/"
 
 check 'there are no sanitizer reports' has_no_sanitizer_report
 
