@@ -2,6 +2,7 @@
 """A mosquitto with the companion plugin, and its peers: clients, and a fake statestored."""
 
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -52,6 +53,7 @@ def build_plugin(directory, event, decision, source=""):
     return path
 
 
+@functools.cache
 def sanitizer_libraries():
     """Return the sanitizer libraries that a mosquitto built without them must preload for a plugin built with them."""
     needed = subprocess.run(["readelf", "-d", PLUGIN], capture_output=True, text=True, check=True).stdout
@@ -59,6 +61,11 @@ def sanitizer_libraries():
         return []
     where = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     return [where.stdout.strip()]
+
+
+def not_sanitized(reason):
+    """Return the mark of tests that are left out of the run under sanitizers."""
+    return pytest.mark.skipif(bool(sanitizer_libraries()), reason=reason)
 
 
 class PluginBroker(Broker):

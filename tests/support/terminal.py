@@ -13,7 +13,6 @@ import uuid
 from pathlib import Path
 
 from support.ctl import TIMEOUT
-from support.double import WITHOUT_LEAK_CHECK, sanitizer_environment
 from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED, killed_with_parent, wait_until
 
 COMMAND_SECONDS = 2 * PATIENCE
@@ -22,11 +21,6 @@ COMMAND_SECONDS = 2 * PATIENCE
 def write_program(path, text):
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-
-
-def plugin_environment():
-    """The environment of programs that start mosquitto with the plugin: sanitizers do not count their leaks."""
-    return {**sanitizer_environment(), **WITHOUT_LEAK_CHECK} if sanitizer_environment() else {}
 
 
 def make_tree(folder):
@@ -74,8 +68,7 @@ class Terminal:
 
     def _make_programs(self):
         """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
-        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in plugin_environment().items())
-        write_program(self.programs / "statestored", f'{preload} exec {shlex.quote(str(STATESTORED))} "$@"')
+        write_program(self.programs / "statestored", f'exec {shlex.quote(str(STATESTORED))} "$@"')
         write_program(self.programs / "statestorectl", f'exec {shlex.quote(str(CTL))} "$@"')
         write_program(self.programs / "sudo", 'exec "$@"')
         write_program(self.programs / "systemctl",

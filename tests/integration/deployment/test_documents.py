@@ -16,8 +16,12 @@ import pytest
 from support.broker import free_port
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
 from support.double import Double
+from support.plugin import not_sanitized
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
-from support.terminal import Terminal, plugin_environment, wait_for_file
+from support.terminal import Terminal, wait_for_file
+
+# test_ctl_*, test_dev and test_production execute the same code of ours.
+pytestmark = not_sanitized("the documents are the same")
 
 COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "rust", "yaml", "exchange", "packet")
@@ -143,7 +147,7 @@ def terminal_of(document, tmp_path):
         ports = {number: free_port() for number in (1883, 8883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
-            variables = {"PORT": str(ports[1883]), **plugin_environment()}
+            variables = {"PORT": str(ports[1883])}
         elif document not in MACHINE:
             folder = tmp_path / "double"
             folder.mkdir()
@@ -185,7 +189,7 @@ class Machine:
         configuration = self.root / "etc/mosquitto/mosquitto.conf"
         # like that of Debian, it sets log_dest
         configuration.write_text(f"user root\nlog_dest stderr\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
-        self.broker.spawn(["mosquitto", "-c", configuration], plugin_environment())
+        self.broker.spawn(["mosquitto", "-c", configuration])
         self.broker.wait_for_log(r"mosquitto version \S+ running")
 
     def start_store(self):

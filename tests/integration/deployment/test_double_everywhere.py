@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from support.ctl import environment
-from support.double import sanitizer_environment
 from support.examples import EXAMPLES, run
+from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, STATESTORED
+
+pytestmark = not_sanitized("test_dev starts a double")
 
 PLUGIN = EXAMPLES / "pytest-plugin"
 
@@ -42,9 +44,7 @@ def programs(tmp_path, monkeypatch):
     """A PATH with our programs. The wrapper of statestored notes its process id, and ends with the test."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    preload = sanitizer_environment().get("LD_PRELOAD", "")
-    (folder / "statestored").write_text(
-        f'#!/bin/sh\necho $$ >>{folder}/pids\nLD_PRELOAD={preload} exec {STATESTORED} "$@"\n')
+    (folder / "statestored").write_text(f'#!/bin/sh\necho $$ >>{folder}/pids\nexec {STATESTORED} "$@"\n')
     (folder / "statestored").chmod(0o755)
     (folder / "statestorectl").symlink_to(CTL)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

@@ -7,7 +7,6 @@ The tests read the machine-readable output of the test runners: other output dep
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -17,26 +16,25 @@ from typing import Callable, NamedTuple
 import pytest
 
 from support.examples import DOWNLOADS, EXAMPLES, download, run
-from support.plugin import sanitizer_libraries
+from support.plugin import not_sanitized
 from support.process import REPOSITORY, STATESTORED
 
-# The surroundings change the test runner of the language and not the store.
-ONCE = pytest.mark.skipif(bool(sanitizer_libraries()), reason="the store does the same in the other surroundings")
+pytestmark = not_sanitized("the store does the same for other clients")
+
+# They change the test runner of the language and not the store.
 SURROUNDINGS = [
-    pytest.param({"TERM": "xterm-256color"}, id="at a desk", marks=ONCE),
+    pytest.param({"TERM": "xterm-256color"}, id="at a desk"),
     pytest.param({"CI": "true", "FORCE_COLOR": "1", "GITHUB_ACTIONS": "true"}, id="in CI"),
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def statestored_in_path(tmp_path_factory):
-    """A PATH with statestored. The wrapper sets the sanitizers' variables for the store only."""
-    script = tmp_path_factory.mktemp("bin") / "statestored"
-    runtime = ":".join(sanitizer_libraries())
-    script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(runtime)} exec {shlex.quote(str(STATESTORED))} "$@"\n')
-    script.chmod(0o755)
+    """A PATH with statestored."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "statestored").symlink_to(STATESTORED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         yield
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docker/: the images are built from the packages, and run as in compose.yaml."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -10,13 +9,13 @@ import pytest
 from support.containers import Container, Network, service
 from support.ctl import TIMEOUT
 from support.images import Builder
+from support.plugin import not_sanitized
 from support.process import wait_until
 
 pytestmark = [
     # one pytest process builds the images for all processes
     pytest.mark.xdist_group("image"),
-    pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
-                       reason="an image is built without sanitizers, whatever is tested beside it"),
+    not_sanitized("an image is built without sanitizers, whatever is tested beside it"),
 ]
 
 

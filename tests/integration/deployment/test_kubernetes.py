@@ -3,7 +3,6 @@
 of Kubernetes."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -15,10 +14,11 @@ from support.broker import free_port, passwords
 from support.certificates import Authority
 from support.downloads import require_program, unavailable
 from support.examples import download
+from support.plugin import not_sanitized
 from support.process import REPOSITORY
 from support.wire_client import WireClient
 
-pytestmark = pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""), reason="no code of the store is new to these tests")
+pytestmark = not_sanitized("no code of the store is new to these tests")
 
 BASE = REPOSITORY / "docker" / "kubernetes"
 MANIFESTS = [yaml.safe_load((BASE / name).read_text()) for name in yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]]

@@ -12,12 +12,12 @@ import pytest
 
 from support.containers import Network
 from support.downloads import require_program
-from support.plugin import sanitizer_libraries
+from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, Process, wait_until
-from support.terminal import plugin_environment, make_tree
+from support.terminal import make_tree
 
 # All programs that the script starts, such as curl, would run with the libraries of the sanitizers.
-pytestmark = pytest.mark.skipif(bool(sanitizer_libraries()), reason="tests/integration/cluster runs members with sanitizers")
+pytestmark = not_sanitized("tests/integration/cluster runs members with sanitizers")
 
 MACHINES = {"a": "127.0.0.11", "b": "127.0.0.12", "c": "127.0.0.13"}
 
@@ -27,8 +27,7 @@ class Cluster:
         self.tree = tree
         self.network = network
         self.process = Process("run.sh", tree / "log")
-        self.process.spawn([*network.enter(), "env", f"TMPDIR={tree}", "sh", tree / "server/run.sh", "--cluster"],
-                           plugin_environment())
+        self.process.spawn([*network.enter(), "env", f"TMPDIR={tree}", "sh", tree / "server/run.sh", "--cluster"])
         self.process.wait_for_log("Ctrl-C stops all")
 
     def execute(self, *command):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console's page, in a browser, with a store."""
 
-import os
 import re
 import signal
 
@@ -11,12 +10,12 @@ from support.broker import free_port
 from support.browser import Page, running_browser
 from support.console import Console
 from support.double import running_double
+from support.plugin import not_sanitized
 from support.process import wait_until
 
 pytestmark = [
     pytest.mark.xdist_group("console_page"),  # one browser and one store serve all of them
-    pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
-                       reason="test_console_api asks for the same, without a browser"),
+    not_sanitized("test_console_api asks for the same, without a browser"),
 ]
 
 WIDE, NARROW = (1400, 900), (400, 800)

@@ -14,7 +14,7 @@ from support.connection import NOT_AUTHORIZED, PUBACK, SUBACK, SUBSCRIBE, Connec
 from support.flood import Flood
 from support.message import error
 from support.packets import number, packet, text
-from support.plugin import sanitizer_libraries
+from support.plugin import not_sanitized
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
 from support.wire_client import WireClient, was_set
@@ -86,7 +86,7 @@ def test_a_value_that_nearly_fills_a_packet_is_stored_and_a_larger_one_disconnec
     assert other.ask("DEL", "key") == b":1\r\n"
 
 
-@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+@not_sanitized("sanitizers keep freed memory")
 def test_a_will_with_millions_of_properties_is_refused(limited):
     """The plugin does not see wills."""
     site = limited()
@@ -99,7 +99,7 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
     assert resident_bytes(site.broker) - before < 4 * MAX_PACKET
 
 
-@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+@not_sanitized("sanitizers keep freed memory")
 def test_a_will_of_user_properties_takes_a_multiple_of_its_size(limited):
     """The largest wills that the broker accepts, at the store's topic. The plugin drops them: the store does not receive them.
     The documents say: 15 times their size in the broker."""
@@ -133,7 +133,7 @@ def take_replies(site, slow, value, n_requests):
     return resident_bytes(site.broker) - before
 
 
-@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+@not_sanitized("sanitizers keep freed memory")
 @pytest.mark.parametrize("instead, is_bounded", [({}, True), ({"max_queued_bytes": 1 << 30}, False)])
 def test_max_inflight_and_max_queued_bytes_bound_the_memory_of_a_client_that_reads_no_replies(limited, instead, is_bounded):
     """With the limits of the file. mosquitto has each payload in its message. Before 2.0.13 it has each also in the packet that
@@ -189,7 +189,7 @@ def test_a_client_that_acknowledges_nothing_has_a_limited_number_of_replies_in_f
     assert len(slow.messages()) == n_in_flight
 
 
-@pytest.mark.skipif(bool(sanitizer_libraries()), reason="sanitizers keep freed memory")
+@not_sanitized("sanitizers keep freed memory")
 def test_one_client_may_have_any_number_of_subscriptions(limited):
     """No option of mosquitto limits it."""
     n_packets, n_filters, length = 200, 50, 1900
