@@ -403,6 +403,7 @@ static void finish(struct world *world) {
         if (world->awaits_welcome) {
                 handshake_welcome_append(&welcome, &(struct handshake_welcome){ .broker_run = 1 });
                 deliver(world, COMPANION_WELCOME, buf_slice(&welcome), world->hello.key);
+                pipeline_advance(world->pipeline, world->now);
         }
         ASSERT(world->is_serving);
         header.frame_number = world->n_frames + 1;
