@@ -59,6 +59,9 @@ done
 (cd "$work/crate" && CARGO_TARGET_DIR=$work/target cargo test --quiet --locked --no-run --features state_store,leased_lock \
         $(printf -- '--test %s ' $rust_tests) --message-format=json >built)
 jq -r '.executable // empty' "$work/crate/built" >"$work/programs/rust"
+# For the row "samples" of tests/cluster.sh.
+(cd "$work/crate" && CARGO_TARGET_DIR=$work/target cargo build --quiet --locked --features state_store --example state_store_client)
+cp "$work/target/debug/examples/state_store_client" "$work/programs/rust-sample"
 
 if [ -n "${SDK:-}" ]; then
         cp -r "$SDK/go" "$work/go"
@@ -79,13 +82,14 @@ func newSessionClient() (*mqtt.SessionClient, error) {
 }
 END
         (cd "$tests" && go test -c -o "$work/programs/go" .)
+        (cd "$work/go/samples/services/statestore" && go build -o "$work/programs/go-sample" .)
         # Without rust-toolchain.toml, which names a version of Rust.
         mkdir "$work/cli"
         cp -r "$SDK"/tools/statestore-cli/Cargo.* "$SDK/tools/statestore-cli/src" "$work/cli"
         (cd "$work/cli" && CARGO_TARGET_DIR=$work/target cargo build --quiet --locked --release)
         cp "$work/target/release/statestore-cli" "$work/programs/cli"
 else
-        rm -f "$work/programs/go" "$work/programs/cli"
+        rm -f "$work/programs/go" "$work/programs/go-sample" "$work/programs/cli"
 fi
 
 as_root=
