@@ -18,6 +18,7 @@ from support.pages import Pages
 from support.process import STATESTORED, Process, wait_until
 from support.proxy import Proxy
 from support.site import SiteBroker
+from support.stepped_clock import SteppedClock
 
 RESTART_SECONDS = 0.2  # as in statestored.service
 
@@ -74,14 +75,14 @@ def etcdctl(url, *arguments):
 class Member(Process):
     """A statestored of a cluster, in the words of systemd: Restart=always, and RUNTIME_DIRECTORY."""
 
-    def __init__(self, directory, name, broker_port, flags):
+    def __init__(self, directory, name, broker_port, flags, environment):
         self.directory = Path(directory)
         self.directory.mkdir()
         super().__init__(name, self.directory / "statestored.log")
         self.pages = Pages(free_port(), PAGE_SECONDS)
         self.command = [STATESTORED, "--host", "127.0.0.1", "--port", broker_port, "--member", name, "--require-plugin", "on",
                         "--http-listen", f"127.0.0.1:{self.pages.port}", *flags]
-        self.environment = {"RUNTIME_DIRECTORY": str(self.directory)}
+        self.environment = {"RUNTIME_DIRECTORY": str(self.directory), **environment}
         self.exit_codes = []  # of the processes that have ended
         self._supervisor = None
         self._is_stopping = threading.Event()
@@ -144,6 +145,7 @@ class Machine:
         self.directory.mkdir()
         self.etcd = Etcd(self.directory, name, *etcd)
         self.broker = self.member = None
+        self.clock = None  # the system clocks of the member, if the test can step them
         self.proxies = []  # between the member and each etcd, if there are any
 
     def processes(self):
@@ -168,9 +170,11 @@ class Machine:
 
 class Cluster:
     """Machines "a", "b", ...; the last ones are witnesses. flags: of each member, in which {name} is that of its machine.
-    has_proxies: members reach etcd through proxies, which can interrupt and lose replies: machine.proxies."""
+    has_proxies: members reach etcd through proxies, which can interrupt and lose replies: machine.proxies. has_clocks: the test
+    can step the clocks of each member: machine.clock. make_broker: makes a broker in a directory."""
 
-    def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), scheme="http", has_proxies=False):
+    def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), scheme="http", has_proxies=False,
+                 has_clocks=False, make_broker=SiteBroker):
         names = [chr(ord("a") + n) for n in range(n_members + n_witnesses)]
         self.machines = [Machine(directory, name, etcd_flags, scheme) for name in names]
         self.members = self.machines[:n_members]
@@ -178,6 +182,9 @@ class Cluster:
         try:
             self._start_etcd()
             for machine in self.members:
+                machine.broker = make_broker(machine.directory).start()
+                if has_clocks:
+                    machine.clock = SteppedClock(machine.directory)
                 self._add_member(machine, has_proxies, flags)
         except BaseException:
             self.close()
@@ -193,14 +200,14 @@ class Cluster:
         wait_until(lambda: all(machine.etcd.answers() for machine in self.machines), "etcd answers")
 
     def _add_member(self, machine, has_proxies, flags):
-        machine.broker = SiteBroker(machine.directory).start()
         ports = [one.etcd.port for one in sorted(self.machines, key=lambda one: one is not machine)]
         if has_proxies:
             machine.proxies = [Proxy(port) for port in ports]
             ports = [proxy.port for proxy in machine.proxies]
         urls = ",".join(f"{machine.etcd.scheme}://127.0.0.1:{port}" for port in ports)
         machine.member = Member(machine.directory / "member", machine.name, machine.broker.port,
-                                ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)])
+                                ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)],
+                                machine.clock.environment() if machine.clock else {})
         machine.member.start()
 
     def leader(self, candidates=None):

@@ -9,6 +9,7 @@ from support.message import error
 from support.process import PATIENCE, wait_until
 
 FULL = error("the disk is full")
+TOO_FAR = error("the request timestamp is too far in the future; ensure that the client and broker system clocks are synchronized")
 
 
 class Counter(threading.Thread):
@@ -22,7 +23,7 @@ class Counter(threading.Thread):
         self.times = []  # when each one was sent, and when its reply came
         self.lost = []  # acknowledged values that were not there
         self.doubled = []  # values that a repeated request found there: it was executed twice
-        self.n_refused = 0  # because etcd is full: not executed
+        self.n_refused = 0  # because etcd is full, or the store's wall clock is behind: not executed
         self.fault = None
         self._is_stopping = threading.Event()
         self.start()
@@ -39,7 +40,7 @@ class Counter(threading.Thread):
         condition = ("NEX", self.count) if self.count else ("NX",)
         payload = self.client.perform("SET", self.key, self.count + 1, *condition).payload
         self.times.append((began, time.monotonic()))
-        if payload == FULL:
+        if payload in (FULL, TOO_FAR):
             self.n_refused += 1
             return
         if payload == b":-1\r\n":
