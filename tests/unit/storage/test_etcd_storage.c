@@ -676,6 +676,28 @@ Test(etcd_storage, commit_waits_until_etcd_is_back) {
         check(&member);
 }
 
+/* Not from the reply: another member may have counted since etcd has executed the transaction. */
+Test(etcd_storage, lease_counts_from_the_sending) {
+        struct storage_etcd_config config = config_of("a");
+        int64_t sent_before_ns, now_ns;
+        pthread_t thread;
+        int r = 1;
+
+        open_and_lead(&member, "a");
+        etcd_process_kill(&process);
+        set(&member, S("key"), S("value"));
+        cr_assert_eq(pthread_create(&thread, NULL, commit_in_thread, &r), 0);
+        while (!storage_is_waiting(member.storage))
+                sched_yield();
+        sent_before_ns = system_clock_boot_ns();
+        etcd_process_continue(&process);
+        pthread_join(thread, NULL);
+        cr_assert_eq(r, 0);
+        now_ns = system_clock_boot_ns();
+        cr_expect_leq(storage_lease_left_ns(member.storage),
+                      config.holder.lease_ns - (now_ns - sent_before_ns));
+}
+
 Test(etcd_storage, failed_attempts_of_a_commit_are_logged_once) {
         struct capture capture;
         char *text;
