@@ -114,7 +114,10 @@ def step_clocks(run):
         for n in range(run.n_rounds):
             for is_leader, ahead_ms in itertools.product((True, False), (HOUR_MS, -HOUR_MS)):
                 leader = one.cluster.wait_for_leader()
-                machine = leader if is_leader else one.cluster.other_than(leader)
+                other = one.cluster.other_than(leader)
+                machine = leader if is_leader else other
+                # The wall clocks decide only if a winner has not seen the header change.
+                wait_until(lambda: other.member.waits_for(f'"{leader.name}" leads'), "the standby has read the header")
                 lock = Lock(holder, contender, f"lock-{n}-{is_leader}-{ahead_ms}")
                 seconds.append(step_clock(one, machine, ahead_ms))
                 n_early += lock.ended_early()

@@ -212,3 +212,23 @@ def test_clusters_with_different_prefixes_are_independent(make_cluster):
     assert one.ask("SET", "k", "one") == b"+OK\r\n"
     assert other.ask("GET", "k") == b"$-1\r\n"
     assert all(machine.member.is_ready() for machine in cluster.members)
+
+
+@pytest.mark.parametrize("ahead_ms", [3_600_000, -3_600_000])
+def test_a_lock_is_held_although_a_wall_clock_was_stepped(make_cluster, ahead_ms):
+    """The wall clock of the member that leads next differs by an hour. It has seen the leader change the header, so its deadlines go
+    on from there."""
+    cluster = make_cluster(has_clocks=True)
+    killed = cluster.wait_for_leader()
+    next_leader = cluster.other_than(killed)
+    holder, contender = ClusterClient(cluster), ClusterClient(cluster)
+
+    wait_until(lambda: next_leader.member.waits_for(f'"{killed.name}" leads'), "the standby has read the header")
+    assert holder.ask("SET", "lock", "holder", "NX", "PX", LOCK_MS) == b"+OK\r\n"
+    next_leader.clock.step_to(ahead_ms)
+    killed.kill()
+    cluster.wait_for_leader(next_leader)
+    next_leader.clock.step_to(0)  # otherwise it may refuse the timestamps of clients
+
+    assert contender.value_of("lock") == b"holder"
+    assert contender.ask("SET", "lock", "contender", "NX", "PX", LOCK_MS) == b":-1\r\n"
