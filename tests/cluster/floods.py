@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 
 import tools
-from fairness import PACKET_OVERHEAD
 from measured import BenchSubject, measured
 from subjects import PLUGIN, TOOLS, ConfiguredBroker
 from support.process import killed_with_parent, wait_until
@@ -20,6 +19,7 @@ FLOODS = [("set_largest", 16), ("set_small", 16), ("watched_largest", 1), ("get_
 
 N_FLOOD_KEYS = 20_000
 MAX_PACKET_BYTES = 1 << 20
+LARGEST_BYTES = 390_000  # an entry has at most a quarter of what etcd accepts in a request, by default 1.5 MiB
 PATIENCE_MS = 30_000
 SYNC_US = 30_000  # each fdatasync
 LONG_SYNC_US = 2_000_000  # one a minute
@@ -76,7 +76,7 @@ def written_bytes(process):
 
 def victim_beside(leader, kind, n_clients, seconds):
     flood = subprocess.Popen([TOOLS / "bench_flood", "--port", str(leader.broker.port), "--kind", kind, "--clients", str(n_clients),
-                              "--keys", str(N_FLOOD_KEYS), "--largest", str(MAX_PACKET_BYTES - PACKET_OVERHEAD)],
+                              "--keys", str(N_FLOOD_KEYS), "--largest", str(LARGEST_BYTES)],
                              stdout=subprocess.PIPE, text=True)
     try:
         assert flood.stdout.readline() == "ready\n", f"{kind}: the flood has not started"

@@ -34,8 +34,8 @@ class HaProxy(Process):
 
 
 class Supervised(threading.Thread):
-    """A sample that is started again when it ends, until stop(). With a clean start: the sample in Go ends without acknowledging its
-    last messages, and hangs if the next process receives them, too."""
+    """A sample that is started again when it ends, until stop(). With a clean start: the sample in Go ends without acknowledging
+    its last messages, and hangs if the next process receives them, too."""
 
     def __init__(self, directory, name, port):
         super().__init__()
