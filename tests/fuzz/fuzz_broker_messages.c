@@ -164,6 +164,7 @@ static void receive(struct world *world, const char *topic, struct slice payload
         const struct message message = { .topic = slice_from_string(topic), .payload = copy };
 
         pipeline_receive(world->pipeline, &message, world->now);
+        pipeline_advance(world->pipeline, world->now);
         text_free(&copy);
 }
 
@@ -403,7 +404,6 @@ static void finish(struct world *world) {
         if (world->awaits_welcome) {
                 handshake_welcome_append(&welcome, &(struct handshake_welcome){ .broker_run = 1 });
                 deliver(world, COMPANION_WELCOME, buf_slice(&welcome), world->hello.key);
-                pipeline_advance(world->pipeline, world->now);
         }
         ASSERT(world->is_serving);
         header.frame_number = world->n_frames + 1;
