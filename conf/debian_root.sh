@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Functions for a temporary installation of Debian, and for building packages. Sourced by package.sh and tests/platforms.sh.
+# Functions for a temporary installation of Debian, for building packages, and for running programs of another architecture.
+# Sourced by package.sh, release.sh, tests/packages.sh and tests/platforms.sh.
 
 # make_debian_root SUITE DIRECTORY [ARCHITECTURE]: install Debian, from the mirror of this machine, into the directory.
 make_debian_root() {
@@ -37,4 +38,14 @@ build_packages() {
                 $as_root apt-get build-dep -y --no-install-recommends -a "$1" -P "$profiles" ./
         }
         dpkg-buildpackage --build=binary --no-sign --host-arch "$1" -P"$profiles"
+}
+
+# let_programs_run ARCHITECTURE: register an emulator of the architecture in the kernel, as systemd does at boot. It also runs
+# the programs in containers. Requires root.
+let_programs_run() {
+        install_packages dpkg-dev mount qemu-user-static
+        emulator=qemu-$(dpkg-architecture -A "$1" -q DEB_TARGET_GNU_CPU)
+        registered=/proc/sys/fs/binfmt_misc
+        [ -e $registered/register ] || mount -t binfmt_misc binfmt_misc $registered || return
+        [ -e "$registered/$emulator" ] || cat "/usr/lib/binfmt.d/$emulator.conf" >$registered/register
 }

@@ -7,17 +7,19 @@
 #   sh conf/release.sh VERSION
 #
 # The tree must be clean, and meson.build and the changelog must have this version. ARCHITECTURES, by default "amd64 arm64", may
-# name one. Building for an architecture other than this machine's requires root, and its images binfmt_misc with
-# qemu-user-static.
+# name one. Building for an architecture other than this machine's requires root, and binfmt_misc in the kernel: an emulator
+# runs the installation of packages in its images.
 
 set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. conf/debian_root.sh
 
 [ $# = 1 ] || { echo "usage: sh conf/release.sh VERSION" >&2 && exit 2; }
 version=$1
 native=$(dpkg --print-architecture)
+architectures=${ARCHITECTURES:-amd64 arm64}
 release=$PWD/build/release-$version
 
 fail() {
@@ -31,10 +33,14 @@ head -n 1 conf/debian/changelog | grep -qF "statestored ($version) " || fail "co
 ! head -n 1 conf/debian/changelog | grep -q UNRELEASED || fail "conf/debian/changelog says UNRELEASED: name the suite and the date of the release"
 
 install_packages buildah dpkg-dev lintian python3
+for arch in $architectures; do
+        [ "$arch" = "$native" ] || let_programs_run "$arch" ||
+                fail "no program of $arch runs here: this needs root and binfmt_misc in the kernel. ARCHITECTURES=$native leaves $arch out"
+done
 seconds=$(dpkg-parsechangelog -l conf/debian/changelog -S Timestamp)
 rm -rf "$release"
 mkdir -p "$release"
-for arch in ${ARCHITECTURES:-amd64 arm64}; do
+for arch in $architectures; do
         option=
         [ "$arch" = "$native" ] || option="--arch $arch"
         PACKAGES=$release sh conf/package.sh $option --tar

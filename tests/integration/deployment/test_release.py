@@ -30,7 +30,7 @@ Version: 1
 def tree(tmp_path):
     """A repository with the files that release.sh checks, whose only commit is a release of version 7.8.9."""
     folder = tmp_path / "tree"
-    for file in "conf/release.sh", "conf/debian/changelog", "meson.build", "server/packages.sh":
+    for file in "conf/release.sh", "conf/debian_root.sh", "conf/debian/changelog", "meson.build", "server/packages.sh":
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text((REPOSITORY / file).read_text())
     write(folder / "meson.build", "version: '7.8.9',\n")
