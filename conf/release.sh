@@ -53,7 +53,7 @@ for arch in $architectures; do
                         --file docker/Dockerfile --target "$target" --tag "$name:$version-$arch" "$release"
                 buildah push --quiet "$name:$version-$arch" "docker-archive:$file.tar:$name:$version"
                 gzip -9n "$file.tar"
-                container=$(buildah from --pull-never "$name:$version-$arch")
+                container=$(buildah from --arch "$arch" --pull-never "$name:$version-$arch")
                 root=$(buildah mount "$container")
                 /usr/bin/python3 conf/sbom.py "${file##*/}" "$seconds" "$root/var/lib/dpkg/status" >"$file.spdx.json"
                 buildah rm "$container" >/dev/null
