@@ -4,7 +4,7 @@
 # What .ci/run does not test of the packages:
 #
 #   sh tests/packages.sh same      two builds in different folders make the same bytes
-#   sh tests/packages.sh arm64     cross-built; the store and the client of these packages run under user emulation
+#   sh tests/packages.sh arm64     cross-built packages, and images of them, whose programs run under user emulation
 #   sh tests/packages.sh trixie    the packages for Debian 13 are installed, upgraded, removed and purged there
 #
 # On Debian 12 the script first installs missing packages, which requires root or sudo. arm64 and trixie require root.
@@ -13,12 +13,18 @@ set -eu
 
 cd "$(dirname "$0")/.."
 . server/packages.sh
+. conf/debian_root.sh
 install_packages $packages_build $packages_run $packages_test
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-case ${1:-} in
+# run_tests TEST...: in tests/integration/deployment
+run_tests() {
+        (cd tests/integration/deployment && CI=true /usr/bin/python3 -m pytest -q -p no:cacheprovider --durations=5 "$@")
+}
+
+case "$*" in
 same)
         mkdir "$scratch/another-folder"
         PACKAGES=$scratch/first sh conf/package.sh --tar >/dev/null
@@ -28,14 +34,11 @@ same)
         (cd "$scratch/first" && sha256sum ./*)
         ;;
 arm64)
-        PACKAGES=$scratch/packages sh conf/package.sh
-        PACKAGES=$scratch/packages sh conf/package.sh --arch arm64
-        lintian --fail-on warning "$scratch/packages/"*_arm64.deb
-        /usr/bin/python3 -B tests/packages/arm64.py "$scratch/packages"
+        let_programs_run arm64
+        STATESTORE_ARCHITECTURE=arm64 run_tests test_image.py test_packages.py::test_lintian_finds_nothing
         ;;
 trixie)
-        STATESTORE_SUITE=trixie CI=true /usr/bin/python3 -m pytest -q -p no:cacheprovider --durations=5 \
-                tests/integration/deployment/test_packages.py
+        STATESTORE_SUITE=trixie run_tests test_packages.py
         ;;
 *)
         echo "usage: sh tests/packages.sh same | arm64 | trixie" >&2

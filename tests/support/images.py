@@ -2,6 +2,7 @@
 """Images built from docker/Dockerfile and the Debian packages. Their base is a fresh installation of Debian in place of Debian's own image."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,11 @@ from support.downloads import ATTEMPTS, unavailable
 from support.process import REPOSITORY
 
 BASE = "docker.io/library/debian:bookworm-slim"
+
+# Options of package.sh and debootstrap, and of buildah, for another architecture than this machine's.
+FOREIGN = os.environ.get("STATESTORE_ARCHITECTURE")
+ARCHITECTURE = ["--arch", FOREIGN] if FOREIGN else []
+PLATFORM = ["--platform", f"linux/{FOREIGN}"] if FOREIGN else []
 
 # As in Debian's image: dpkg does not sync each installed file.
 UNSAFE_IO = "etc/dpkg/dpkg.cfg.d/unsafe-io"
@@ -50,7 +56,7 @@ class Builder:
         self._driver = "overlay"
         root = self._directory / "debian"
         try:
-            self._download("debootstrap", "--variant=minbase", "bookworm", root, mirror())
+            self._download("debootstrap", *ARCHITECTURE, "--variant=minbase", "bookworm", root, mirror())
         except BaseException:
             self._unmount()
             raise
@@ -91,15 +97,15 @@ class Builder:
         return self._run(*self._command(*argv))
 
     def _make_base(self, root):
-        container = self._buildah("from", "scratch")
+        container = self._buildah("from", *PLATFORM, "scratch")
         self._buildah("add", "--quiet", container, root, "/")
         self._buildah("commit", "--quiet", "--rm", container, BASE)
 
     def build(self, target):
         self._download(*self._command(
-            "bud", "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
+            "bud", *PLATFORM, "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
             REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, self._packages))
-        container = self._buildah("from", "--pull-never", target)
+        container = self._buildah("from", *PLATFORM, "--pull-never", target)
         config = json.loads(self._buildah("inspect", "--type", "image", target))["Docker"]["config"]
         return Image(
             root=Path(self._buildah("mount", container)),

@@ -8,6 +8,7 @@ from support import debian
 from support.double import running_double
 from support.downloads import unavailable
 from support.examples import DOWNLOADS, EXAMPLES, download
+from support.images import ARCHITECTURE
 
 
 @pytest.fixture
@@ -45,4 +46,5 @@ def copy_of(tmp_path_factory):
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory):
     """The Debian packages of this source tree: files by name. Tests that use them are in one xdist_group."""
-    return debian.build(tmp_path_factory.mktemp("packages"), *(["--suite", debian.SUITE] if debian.SUITE != "bookworm" else []))
+    return debian.build(tmp_path_factory.mktemp("packages"), *ARCHITECTURE,
+                        *(["--suite", debian.SUITE] if debian.SUITE != "bookworm" else []))
