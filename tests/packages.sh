@@ -6,6 +6,7 @@
 #   sh tests/packages.sh same      two builds in different folders make the same bytes
 #   sh tests/packages.sh arm64     cross-built packages, and images of them, whose programs run under user emulation
 #   sh tests/packages.sh trixie    the packages for Debian 13 are installed, upgraded, removed and purged there
+#   sh tests/packages.sh upgrade COMMIT    the same as .ci/run, from the packages of this commit
 #
 # On Debian 12 the script first installs missing packages, which requires root or sudo. arm64 and trixie require root.
 
@@ -40,8 +41,16 @@ arm64)
 trixie)
         STATESTORE_SUITE=trixie run_tests test_packages.py
         ;;
+"upgrade "*)
+        git clone --quiet --no-checkout . "$scratch/old"
+        git -C "$scratch/old" checkout --quiet "$(git rev-parse "$2^{commit}")"
+        # a lower version than that of this tree, which may be the same
+        sed -i '1s/)/~old)/' "$scratch/old/conf/debian/changelog"
+        PACKAGES=$scratch/packages sh "$scratch/old/conf/package.sh"
+        STATESTORE_OLD_PACKAGES=$scratch/packages run_tests test_packages.py -k upgraded
+        ;;
 *)
-        echo "usage: sh tests/packages.sh same | arm64 | trixie" >&2
+        echo "usage: sh tests/packages.sh same | arm64 | trixie | upgrade COMMIT" >&2
         exit 2
         ;;
 esac

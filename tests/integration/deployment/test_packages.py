@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """conf/package.sh: the packages are installed, upgraded, removed and purged on a machine with nothing but Debian.
 
-`sh tests/packages.sh` does the same on Debian 13, builds twice, and builds for arm64.
+`sh tests/packages.sh` does the same on Debian 13, and with packages of an older commit.
 """
 
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,6 @@ pytestmark = [
                        reason="a package is built without sanitizers, whatever is tested beside it"),
 ]
 
-OLD = "0.0.1"
 OPERATOR = "--user", "operator", "--password-file", "operator.txt"
 
 
@@ -35,7 +35,11 @@ def old_conffiles(root):
 
 @pytest.fixture(scope="module")
 def old_packages(packages, tmp_path_factory):
-    return with_version(OLD, packages, tmp_path_factory.mktemp("old"), old_conffiles)
+    """Packages of an older commit, if `sh tests/packages.sh upgrade` has built them."""
+    folder = os.environ.get("STATESTORE_OLD_PACKAGES")
+    if folder:
+        return list(Path(folder).glob("*.deb"))
+    return list(with_version("0.0.1", packages, tmp_path_factory.mktemp("old"), old_conffiles).values())
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def machine(tmp_path, packages, old_packages):
     """A machine that has the packages in /root/build/packages, and packages of an older version in /root/old."""
     machine = Machine(tmp_path)
     try:
-        machine.copy(old_packages.values(), "root/old")
+        machine.copy(old_packages, "root/old")
         machine.copy(packages.values(), "root/build/packages")
         machine.boot()
         yield machine
@@ -71,14 +75,18 @@ def test_the_packages_have_the_version_of_the_changelog(packages):
     version = re.match(r"statestored \((.+)\) ", (REPOSITORY / "conf/debian/changelog").read_text())[1]
 
     assert packages.keys() == set(NAMES)
-    assert {succeed("dpkg-deb", "--field", file, "Version").strip() for file in packages.values()} == {version}
+    assert versions_of(packages.values()) == {version}
+
+
+def versions_of(files):
+    return {succeed("dpkg-deb", "--field", file, "Version").strip() for file in files}
 
 
 def main_process(machine, unit):
     return machine.run("systemctl", "show", "--property=MainPID", unit)
 
 
-def test_the_packages_are_installed_upgraded_removed_and_purged(machine):
+def test_the_packages_are_installed_upgraded_removed_and_purged(machine, packages):
     """One machine, because it takes longest to make. The commands of the README are executed with the old packages, and its
     first one again with the new packages."""
     [[build, install, *commands]] = commands_of("README.md")
@@ -96,7 +104,7 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine):
     secret, store, broker = password.read_text(), main_process(machine, "statestored"), main_process(machine, "mosquitto")
     machine.run("sh", "-c", install.replace("install", "install -o Dpkg::Options::=--force-confold"))
 
-    assert OLD not in machine.run("dpkg-query", "-W", "-f", "${Version}\n", *NAMES)
+    assert set(machine.run("dpkg-query", "-W", "-f", "${Version}\n", *NAMES).split()) == versions_of(packages.values())
     assert "# of the administrator\n" in policy.read_text() and password.read_text() == secret
     assert "# of the old version\n" not in machine.path("/etc/statestored/statestored.conf").read_text()
     assert main_process(machine, "statestored") != store and main_process(machine, "mosquitto") != broker
