@@ -52,7 +52,7 @@ for arch in $architectures; do
                 buildah bud --isolation chroot --format docker --platform "linux/$arch" --timestamp "$seconds" \
                         --file docker/Dockerfile --target "$target" --tag "$name:$version-$arch" "$release"
                 buildah push --quiet "$name:$version-$arch" "docker-archive:$file.tar:$name:$version"
-                gzip -9n "$file.tar"
+                gzip -n "$file.tar"
                 container=$(buildah from --arch "$arch" --pull-never "$name:$version-$arch")
                 root=$(buildah mount "$container")
                 /usr/bin/python3 conf/sbom.py "${file##*/}" "$seconds" "$root/var/lib/dpkg/status" >"$file.spdx.json"
