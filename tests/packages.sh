@@ -6,6 +6,7 @@
 #   sh tests/packages.sh same      two builds in different folders make the same bytes
 #   sh tests/packages.sh arm64     cross-built packages, and images of them, whose programs run under user emulation
 #   sh tests/packages.sh trixie    the packages for Debian 13 are installed, upgraded, removed and purged there
+#   sh tests/packages.sh client    the published Rust client, which is compiled, uses a store that was installed as README.md says
 #   sh tests/packages.sh upgrade COMMIT    the same as .ci/run, from the packages of this commit
 #
 # On Debian 12 the script first installs missing packages, which requires root or sudo. arm64 and trixie require root.
@@ -41,6 +42,9 @@ arm64)
 trixie)
         STATESTORE_SUITE=trixie run_tests test_packages.py
         ;;
+client)
+        STATESTORE_TEST_RUST=1 run_tests test_packages.py -k published_client
+        ;;
 "upgrade "*)
         git clone --quiet --no-checkout . "$scratch/old"
         git -C "$scratch/old" checkout --quiet "$(git rev-parse "$2^{commit}")"
@@ -50,7 +54,7 @@ trixie)
         STATESTORE_OLD_PACKAGES=$scratch/packages run_tests test_packages.py -k upgraded
         ;;
 *)
-        echo "usage: sh tests/packages.sh same | arm64 | trixie | upgrade COMMIT" >&2
+        echo "usage: sh tests/packages.sh same | arm64 | trixie | client | upgrade COMMIT" >&2
         exit 2
         ;;
 esac

@@ -13,6 +13,17 @@ EXAMPLES = REPOSITORY / "tests" / "examples"
 PATIENCE = 900  # compiling the Go example on a slow machine takes minutes
 REASON_MAX = 300
 
+# Between "watching" and the end, another client sets the key `door`, which then expires.
+RUST_OUTPUT = """\
+get hello
+list greeting
+lock pump-1
+refused a fencing token is required for this request
+watching
+watch SET open
+watch DELETE
+"""
+
 DOWNLOADS = {
     "node": ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"],
     "go": ["go", "list", "-deps", "-test", "."],

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import os
 import shutil
 
 import pytest
 
 from support import debian
 from support.double import running_double
-from support.downloads import unavailable
-from support.examples import DOWNLOADS, EXAMPLES, download
+from support.downloads import require_program, unavailable
+from support.examples import DOWNLOADS, EXAMPLES, REASON_MAX, download, run
 from support.images import ARCHITECTURE
+from support.process import BUILD
 
 
 @pytest.fixture
@@ -41,6 +43,22 @@ def copy_of(tmp_path_factory):
         return copies[language]
 
     return copy_of
+
+
+@pytest.fixture(scope="session")
+def rust_example():
+    """The program of the example with the published Rust client. Compiling its 157 crates takes minutes, so tests with it run
+    only if the variable STATESTORE_TEST_RUST is set. They are compiled once for a build directory."""
+    if not os.environ.get("STATESTORE_TEST_RUST"):
+        pytest.skip("STATESTORE_TEST_RUST is not set: compiling the published Rust client takes minutes")
+    require_program("cargo")
+    target = BUILD / "example-rust"
+    for arguments in ["fetch", "--locked"], ["build", "--locked", "--offline", "--target-dir", target]:
+        ended = run(["cargo", *arguments], EXAMPLES / "rust")
+        if ended.returncode != 0 and arguments[0] == "fetch":
+            unavailable(f"cargo fetch: {' '.join(ended.stderr.split())[:REASON_MAX]}")
+        assert ended.returncode == 0, ended.stderr
+    return target / "debug" / "statestore-example"
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 
 from support.debian import NAMES, Machine, succeed, with_version
 from support.documents import blocks_of
-from support.process import REPOSITORY
+from support.examples import RUST_OUTPUT
+from support.process import REPOSITORY, wait_until
 
 pytestmark = [
     # one pytest process builds the packages and the images for all processes
@@ -90,7 +92,7 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine, package
     """One machine, because it takes longest to make. The commands of the README are executed with the old packages, and its
     first one again with the new packages."""
     [[build, install, *commands]] = commands_of("README.md")
-    in_production, with_certificates = commands_of("conf/PRODUCTION.md")
+    in_production, with_certificates, _ = commands_of("conf/PRODUCTION.md")
     assert build == "sh conf/package.sh" and len(commands) <= 8 and in_production == [install, commands[0]]
     machine.run("sh", "-c", install.replace("build/packages", "old"))
     assert machine.ask("systemctl", "is-enabled", "statestored").stdout == "disabled\n"
@@ -127,3 +129,23 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine, package
     left = machine.run("find", "/etc", "/usr", "/var/lib", "-name", "*state*", "-ipath", "*statestore*")
     assert left.split() == []
     assert machine.run("systemctl", "is-active", "mosquitto") == "active\n"
+
+
+def test_a_published_client_uses_the_installed_store(machine, rust_example):
+    """The durations of the tests, which pytest prints, show how long a user waits after the first command: without a network,
+    and without the download of packages."""
+    [[_, install, enable, *_]] = commands_of("README.md")
+    *_, settings = commands_of("conf/PRODUCTION.md")
+    shutil.copy(rust_example, machine.path("/root"))
+    client = f"./{rust_example.name}"
+    assert len([install, enable, *settings, client]) < 10
+
+    for command in install, enable, "\n".join([*settings, f"{client} >shown 2>&1 </dev/null &"]):
+        machine.run("sh", "-c", command)
+
+    def shown():
+        return machine.path("/root/shown").read_text()
+
+    wait_until(lambda: shown().endswith("watching\n"), "the client watches")
+    machine.run("statestorectl", "--user", "operator", "--password-file", "operator.txt", "set", "door", "open", "--px", "500ms")
+    wait_until(lambda: shown() == RUST_OUTPUT, "the client has ended")
