@@ -106,6 +106,10 @@ class Machine(Process):
         children = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
         return children[0] if children else "0"
 
+    def send_signal(self, number):
+        """Send it to the machine's first process, which would survive systemd-nspawn."""
+        os.kill(int(self._first_process()) or self.child.pid, number)
+
     def ask(self, *argv):
         """Run a command in the machine, in /root, and return its result."""
         return subprocess.run(
