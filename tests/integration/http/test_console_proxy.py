@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console behind a proxy that does TLS: HAProxy, as the console's README configures it."""
 
-import os
 import re
 import socket
 import ssl
@@ -13,6 +12,7 @@ from support.browser import Page, running_browser
 from support.certificates import Authority
 from support.console import Console
 from support.downloads import require_program
+from support.plugin import not_sanitized
 from support.process import REPOSITORY, Process, wait_until
 
 HOST = "127.0.0.2"  # of the proxy, as support.console expects it of TLS
@@ -28,7 +28,7 @@ def accepts(port):
 def proxied(site, users, tmp_path):
     """The console of a store, as the proxy shows it."""
     require_program("haproxy")
-    direct = Console(site.start_store("--http-listen", "0", "--console-users", users[0]))
+    direct = Console(site.start_store("--http-listen", "0", "--console-users", users.file))
     authority = Authority(tmp_path, "authority")
     certificate, key = authority.issue("proxy", f"IP:{HOST},DNS:{NAME}")
     pem, configuration, port = tmp_path / "console.pem", tmp_path / "haproxy.cfg", free_port()
@@ -56,26 +56,26 @@ def test_a_proxy_passes_host_and_origin(proxied, users):
     host = {"Host": f"{NAME}:{proxied.port}"}
     own = f"https://{NAME}:{proxied.port}"
 
-    assert proxied.session(users[1])["user"] == "alice"
-    assert proxied.request(users[1], "SET", "key", "value", Origin=own, **host)[0] == b"+OK\r\n"
+    assert proxied.session(users.alice)["user"] == "alice"
+    assert proxied.request(users.alice, "SET", "key", "value", Origin=own, **host)[0] == b"+OK\r\n"
     for foreign in "https://evil.example", f"https://{NAME}", f"https://{HOST}:{proxied.port}", "null":
-        assert proxied.post("/api/request", users[1], "GET", "key", Origin=foreign, **host)[0] == 403
+        assert proxied.post("/api/request", users.alice, "GET", "key", Origin=foreign, **host)[0] == 403
     assert proxied.post("/api/request", None, "GET", "key", Origin=own, **host)[0] == 401
 
 
 def test_a_proxy_passes_events_at_once(site, proxied, users):
     client = site.connect()
-    with proxied.events(users[2], "after=0") as events:
+    with proxied.events(users.bob, "after=0") as events:
         for key in "one", "two", "three":
             client.request("SET", key, "value")
             assert next(events)[1]["key"] == key
 
 
-@pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""), reason="the tests above ask for the same")
+@not_sanitized("the tests above ask for the same")
 def test_the_page_works_behind_a_proxy(site, proxied, users):
     with running_browser("ignore-certificate-errors", f"host-resolver-rules=MAP {NAME} {HOST}") as driver:
         page = Page(driver, f"https://{NAME}:{proxied.port}").open("live")
-        page.type("input[type=password]", users[2] + "\n")
+        page.type("input[type=password]", users.bob + "\n")
         page.shows("Waiting for events")
         assert page.request("SET", "from/page", "value") == "OK"
         page.shows("from/page", "tbody")
