@@ -477,13 +477,11 @@ static enum MHD_Result continue_exchange(struct http_exchange *exchange) {
 static void postpone(struct http_exchange *exchange) {
         exchange->is_suspended = true;
         MHD_suspend_connection(exchange->connection);
-        MHD_resume_connection(exchange->connection);
-        exchange->http->has_resumed = true;
+        resume(exchange);
 }
 
 /* Handle the request, which has arrived. */
 static void handle_request(struct http_exchange *exchange) {
-        exchange->is_suspended = false;
         exchange->is_complete = true;
         /* Again: a reload may have removed the user while the body arrived. */
         if (is_admitted(exchange))
