@@ -201,6 +201,10 @@ def test_clients_show_who_watches(page, double):
     page.press("✕")
     page.type("input", "watched\n")
     page.shows("watcher", "dialog td")
+    page.press("✕")
+    double.connect("another").watch("also")
+    page.open("clients").press("Show")
+    page.shows("another", "dialog td")
 
 
 def test_events_are_shown_as_they_happen(page, double):

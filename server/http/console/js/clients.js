@@ -21,12 +21,14 @@ function openWatchers(title, name, parameters, columns) {
       after === undefined ? "" : el("p.hint", `The first ${count(watchers.length)} are shown.`))));
 }
 
+const KEY = ["Key", (row) => shown(row.key, 120)];
+
 export function showWatchersOf(key) {
-  openWatchers("Who watches this key", key, { key }, [["Client", (row) => shown(row.client)], USER, IDENTITY]);
+  openWatchers("Watchers", key ?? "All keys", { key }, [KEY, ["Client", (row) => shown(row.client)], USER, IDENTITY]);
 }
 
 function showWatchedBy(client) {
-  openWatchers("What this client watches", client, { client }, [["Key", (row) => shown(row.key, 120)]]);
+  openWatchers("What this client watches", client, { client }, [KEY]);
 }
 
 const number = (label, name, format) => [label, (row) => format(row[name])];
@@ -45,12 +47,12 @@ const COLUMNS = [
 export function showClients(container, session, signal) {
   const list = table("Clients", COLUMNS);
   const status = statusLine();
-  const key = textInput({ placeholder: "The whole key", required: true });
+  const key = textInput({ placeholder: "all keys" });
   const content = el("div");
 
   container.append(
     viewHead("Clients and watchers", status),
-    form(() => showWatchersOf(key.value), labelled("Who watches a key?", key), button("Show")),
+    form(() => showWatchersOf(key.value || undefined), labelled("Who watches a key?", key), button("Show")),
     content);
   poll(signal, content, async () => {
     const page = await getJson("/api/clients", {}, signal);

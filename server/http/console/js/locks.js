@@ -28,6 +28,9 @@ export function showLocks(container, session, signal) {
   const status = statusLine();
   const content = el("div", faint("Loading…"));
 
+  const draw = (locks, empty) => list(locks.sort((a, b) => (a.version < b.version ? 1 : -1)), empty);
+  let nShown = 0;
+
   container.append(viewHead("Locks", status), content);
   poll(signal, content, async () => {
     const locks = [];
@@ -36,10 +39,11 @@ export function showLocks(container, session, signal) {
       const page = await getJson("/api/locks", { token }, signal);
       locks.push(...page.keys.map(readEntry));
       token = page.token;
+      status.textContent = `${token === undefined ? "" : "The first "}${plural(locks.length, "lock")}`;
+      if (locks.length > nShown) content.replaceChildren(draw(locks));
     } while (token !== undefined && locks.length < ROWS_MAX);
-    status.textContent = `${token === undefined ? "" : "The first "}${plural(locks.length, "lock")}`;
-    return list(locks.sort((a, b) => (a.version < b.version ? 1 : -1)),
-      emptyState("No lock is held", "A lock is a key that expires. Try it: ",
-        el("code", "statestorectl lock backup -- sleep 60")));
+    nShown = locks.length;
+    return draw(locks, emptyState("No lock is held", "A lock is a key that expires. Try it: ",
+      el("code", "statestorectl lock backup -- sleep 60")));
   });
 }
