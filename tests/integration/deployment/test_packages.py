@@ -24,7 +24,7 @@ pytestmark = [
     not_sanitized("a package is built without sanitizers, whatever is tested beside it"),
 ]
 
-OPERATOR = "--user", "operator", "--password-file", "operator.txt"
+SNIPPET = "/etc/mosquitto/conf.d/statestored.conf"
 
 
 def old_conffiles(root):
@@ -118,6 +118,8 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine, package
         machine, "/usr/share/doc/mosquitto-statestore/examples/mosquitto-production.conf")
     machine.path("/etc/mosquitto/statestored.conf").write_text(snippet)
 
+    check_users(machine)
+    check_refusals(machine)
     machine.run("apt", "remove", *NAMES)
 
     assert machine.run("systemctl", "is-active", "mosquitto") == "active\n"
@@ -129,6 +131,47 @@ def test_the_packages_are_installed_upgraded_removed_and_purged(machine, package
     left = machine.run("find", "/etc", "/usr", "/var/lib", "-name", "*state*", "-ipath", "*statestore*")
     assert left.split() == []
     assert machine.run("systemctl", "is-active", "mosquitto") == "active\n"
+
+    # the broker still has the user of the store, whose password is deleted
+    for command in install, *commands:
+        shown = machine.run("sh", "-c", command)
+    assert shown == "hello" and password.read_text() != secret
+    machine.run("systemctl", "mask", "mosquitto")
+    machine.run("apt", "remove", "mosquitto-statestore")
+    assert not machine.path(SNIPPET).is_symlink()
+
+
+def check_users(machine):
+    """A later run, in another folder, makes the missing users, and repairs a file of users of which a part is missing."""
+    users, secret = machine.path("/etc/mosquitto/passwd"), machine.path("/etc/statestored/password").read_text()
+    lines = [line for line in users.read_text().splitlines() if not line.startswith("statestored:")]
+    users.write_text("\n".join(lines))
+    machine.run("sh", "-c", "mkdir other && cd other && SUDO_UID=1234 SUDO_GID=1234 statestored-enable-broker alice al.ce")
+
+    assert [line.split(":$")[0] for line in users.read_text().splitlines()] == ["operator", "alice", "statestored", "al.ce"]
+    assert machine.path("/etc/statestored/password").read_text() == secret
+    assert machine.run("sh", "-c", "cd other && stat --format '%n %u %g %a' *") == "al.ce.txt 1234 1234 600\n"
+    assert machine.run("statestorectl", "--user", "al.ce", "--password-file", "other/al.ce.txt", "get", "settings/greeting") == "hello"
+    assert machine.ask("statestored-enable-broker", "bob", "-x").returncode == 2
+
+
+def check_refusals(machine):
+    """The program leaves a file of the administrator as it is, and mosquitto running."""
+    snippet, own = machine.path(SNIPPET), machine.path("/etc/mosquitto/conf.d/own.conf")
+    own.write_text("listener 1883 127.0.0.1\n")
+    refused = machine.ask("statestored-enable-broker")
+    assert refused.returncode == 1 and "journalctl -u mosquitto" in refused.stderr
+    assert machine.run("systemctl", "is-active", "mosquitto") == "active\n" and not snippet.is_symlink()
+    own.unlink()
+
+    snippet.write_text("# of the administrator\n")
+    for command in ["statestored-enable-broker"], ["statestored-enable-broker", "--off"]:
+        refused = machine.ask(*command)
+        assert refused.returncode == 1 and SNIPPET in refused.stderr
+    machine.run("/var/lib/dpkg/info/mosquitto-statestore.prerm", "remove")
+    assert snippet.read_text() == "# of the administrator\n"
+    snippet.unlink()
+    machine.run("statestored-enable-broker")
 
 
 def test_a_published_client_uses_the_installed_store(machine, rust_example):
