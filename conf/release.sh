@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes a release in build/release-VERSION: packages and archives for each architecture, images as archives of Docker, a list of all
+# Makes a release in build/release-VERSION: packages and archives of Debian 12 for each architecture, images as archives of Docker, a list of all
 # software in them (SPDX 2.3), and checksums.
 #
 #   sh conf/release.sh VERSION
 #
 # The tree must be clean, and meson.build and the changelog must have this version. ARCHITECTURES, by default "amd64 arm64", may
-# name one. Building for an architecture other than this machine's requires root, and binfmt_misc in the kernel: an emulator
+# name one. This requires root. An architecture other than this machine's also requires binfmt_misc in the kernel: an emulator
 # runs the installation of packages in its images.
 
 set -eu
@@ -41,10 +41,8 @@ seconds=$(dpkg-parsechangelog -l conf/debian/changelog -S Timestamp)
 rm -rf "$release"
 mkdir -p "$release"
 for arch in $architectures; do
-        option=
-        [ "$arch" = "$native" ] || option="--arch $arch"
-        PACKAGES=$release sh conf/package.sh $option --tar
-        lintian --fail-on warning "$release/"*"_$arch.deb"
+        PACKAGES=$release sh conf/package.sh --suite bookworm --arch "$arch" --tar
+        lintian --fail-on error,warning "$release/"*"_$arch.deb"
         for target in statestored mosquitto double; do
                 name=$target
                 [ "$target" = statestored ] || name=statestored-$target

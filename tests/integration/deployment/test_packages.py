@@ -68,7 +68,7 @@ def settings(machine, path):
 
 
 def test_lintian_finds_nothing(packages):
-    lintian = subprocess.run(["lintian", "--fail-on", "warning", *packages.values()], capture_output=True, text=True, check=False)
+    lintian = subprocess.run(["lintian", "--fail-on", "error,warning", *packages.values()], capture_output=True, text=True, check=False)
 
     assert lintian.returncode == 0 and not re.search("^[EW]: ", lintian.stdout, re.MULTILINE), lintian.stdout + lintian.stderr
 
