@@ -34,8 +34,8 @@ def download(*argv):
 
 
 def build(directory, *options):
-    """Build the packages in the directory, and return their files by name."""
-    printed = succeed("sh", REPOSITORY / "conf/package.sh", *options, env={**os.environ, "PACKAGES": str(directory)})
+    """Build the packages, and an archive of their files, in the directory, and return the packages' files by name."""
+    printed = succeed("sh", REPOSITORY / "conf/package.sh", "--tar", *options, env={**os.environ, "PACKAGES": str(directory)})
     files = [Path(line) for line in printed.splitlines() if line.endswith(".deb")]
     return {file.name.split("_")[0]: file for file in files}
 

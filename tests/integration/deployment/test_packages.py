@@ -80,6 +80,13 @@ def test_the_packages_have_the_version_of_the_changelog(packages):
     assert versions_of(packages.values()) == {version}
 
 
+def test_the_archive_replaces_no_link_at_the_root_of_a_system(packages):
+    [archive] = packages["statestored"].parent.glob("*.tar.gz")
+
+    top = {name.split("/")[1] for name in succeed("tar", "-tf", archive).splitlines()}
+    assert top == {"", "etc", "usr"}
+
+
 def versions_of(files):
     return {succeed("dpkg-deb", "--field", file, "Version").strip() for file in files}
 
