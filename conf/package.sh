@@ -77,6 +77,6 @@ for package in statestored statestorectl mosquitto-statestore; do
         dpkg-deb --extract "$packages/${package}_${version}_$arch.deb" "$scratch/$tree"
 done
 # Elsewhere /lib is a link to usr/lib, which a folder lib of the archive could replace.
-(cd "$scratch/$tree" && if [ -d lib ]; then cp -a lib usr/ && rm -r lib; fi)
+(cd "$scratch/$tree" && if [ -d lib ]; then cp -a lib usr/ && rm -r lib && touch -r usr .; fi)
 tar -c -C "$scratch" --sort=name --owner=0 --group=0 --numeric-owner "$tree" | gzip -9n >"$packages/$tree.tar.gz"
 echo "$packages/$tree.tar.gz"
