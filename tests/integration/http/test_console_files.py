@@ -20,6 +20,7 @@ MARKUP_OR_CODE = re.compile(
     r"|new Function|setAttribute\(.style|<[a-z]+ [^>]*\bon[a-z]+=|<[a-z]+ [^>]*\bstyle=")
 COLUMNS_MAX = 119
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+CSS = (CONSOLE / "console.css").read_text()
 NAMESPACE = "http://www.w3.org/2000/svg"
 
 
@@ -59,20 +60,49 @@ def test_lines_are_short():
         assert max(map(len, path.read_text().splitlines())) <= COLUMNS_MAX, path
 
 
+BACKGROUNDS = ("back", "card", "hover", "selected", "warn", "added", "removed")
+
+
+def colors(scheme):
+    """Return the colours of console.css by their names, each as three numbers from 0 to 255."""
+    named = re.findall(r"(?:--|\.)([\w-]+)(?: { color)?: light-dark\((#\w+, #\w+)\)", CSS)
+    return {name: [int(both.split(", ")[scheme][i:i + 2], 16) for i in (1, 3, 5)] for name, both in named}
+
+
 def luminance(color):
-    channels = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (c / 255 for c in color))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(*pair):
+    dark, light = sorted(map(luminance, pair))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_each_colour_is_for_both_schemes():
+    names = colors(0)
+
+    assert {"text", "color-3", "color-5"} <= names.keys()
+    assert len(re.findall(r"#[0-9a-f]{3,8}\b", CSS.replace("#0008", ""))) == 2 * len(names), "but the shade behind a dialog"
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_has_contrast(scheme):
     """At least 4.5 to 1: WCAG 2.2, 1.4.3."""
-    colors = dict(re.findall(r"--([\w-]+): light-dark\((#\w+, #\w+)\)", (CONSOLE / "console.css").read_text()))
-    value = {name: luminance(both.split(", ")[scheme]) for name, both in colors.items()}
-    pairs = [(text, back) for text in ("text", "faint", "accent", "good", "bad", "escape")
-             for back in ("back", "card", "hover", "selected", "warn", "added", "removed")]
+    color = colors(scheme)
+    texts = color.keys() - {*BACKGROUNDS, "line", "on-accent"}
 
-    for text, back in [*pairs, ("on-accent", "accent")]:
-        dark, light = sorted((value[text], value[back]))
-        assert (light + 0.05) / (dark + 0.05) >= 4.5, f"{text} on {back}"
+    for text, back in [*((text, back) for text in texts for back in BACKGROUNDS), ("on-accent", "accent")]:
+        assert contrast(color[text], color[back]) >= 4.5, f"{text} on {back}"
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_a_disabled_button_can_be_read(scheme):
+    """At least 3 to 1, although 1.4.3 exempts it: the label says what the button waits for."""
+    color = colors(scheme)
+    [opacity] = map(float, re.findall(r"button:disabled { opacity: ([\d.]+)", CSS))
+
+    for text, back in ("text", "card"), ("bad", "card"), ("accent", "back"), ("on-accent", "accent"):
+        for behind in "back", "card":
+            faded = [[opacity * c + (1 - opacity) * b for c, b in zip(color[name], color[behind])] for name in (text, back)]
+            assert contrast(*faded) >= 3, f"{text} on {back} before {behind}"
