@@ -16,6 +16,13 @@ FIND = f"{FOUND} return found;"
 # Click in the same script: the page may replace the element at any time.
 CLICK = f"{FOUND} found?.click(); return found !== null;"
 TEXT = "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText).join('\\n')"
+# What must be scrolled sideways.
+TOO_WIDE = """
+return [...document.querySelectorAll("html, main, main *, dialog, dialog *")].filter((element) =>
+  (element === document.documentElement || ["auto", "scroll"].includes(getComputedStyle(element).overflowX)) &&
+  element.checkVisibility() && element.scrollWidth > element.clientWidth).map((element) =>
+  `${element.localName}.${element.className}: ${element.scrollWidth} > ${element.clientWidth}`);
+"""
 REQUEST = """
 const [words, conditions, done] = arguments;
 import("/js/api.js").then(({ request }) => request(words, conditions)).then((reply) => done(reply.text ?? reply.type));
@@ -106,10 +113,15 @@ class Page:
         ActionChains(self.driver).send_keys(*keys).perform()
 
     def focused(self, selector):
-        return self.driver.execute_script("return document.activeElement.closest(arguments[0]) !== null", selector)
+        """Return whether the element that has the focus is one of these. Without a focus that is the body."""
+        return self.driver.execute_script("return document.activeElement.matches(arguments[0])", selector)
 
     def tab_to(self, selector, key):
         wait_until(lambda: self.focused(selector) or self.keys(key), f"the focus reaches {selector}", 8)
+
+    def too_wide(self):
+        """Return the parts of the page that are wider than their place."""
+        return self.driver.execute_script(TOO_WIDE)
 
     def request(self, *words, **conditions):
         """Send a request as another tab of the same user. Return the text of the reply, or its type."""

@@ -19,6 +19,8 @@ pytestmark = [
 ]
 
 WIDE, NARROW = (1400, 900), (400, 800)
+# Background and text of the body.
+SCHEMES = {"light": ("rgb(244, 246, 249)", "rgb(24, 32, 44)"), "dark": ("rgb(18, 22, 29)", "rgb(228, 233, 241)")}
 
 
 def url_of(store):
@@ -161,8 +163,15 @@ def test_keys_are_deleted_by_pattern_after_their_list(page):
     page.shows("1 key", ".list-status")
 
 
-HOSTILE = ["<img src=x onerror=document.title='evil'>", "a\u202egpj.exe", "c\x00\x01\x1b[31m\n", "العربية/مفتاح",
-           "long/" + "x" * 65000]
+MARKUP = "<img src=x onerror=document.title='evil'>"
+HOSTILE = [MARKUP, "a\u202egpj.exe", "c\x00\x01\x1b[31m\n", "العربية/مفتاح", "long/" + "x" * 65000]
+
+
+def assert_text_is_harmless(page, title):
+    assert page.driver.title == f"{title} – statestored"
+    assert not page.driver.find_elements("css selector", "main img, main script, dialog img, dialog script")
+    assert not re.search("[\0\x01\x1b\u202e]", page.driver.execute_script("return document.body.textContent"))
+    assert page.too_wide() == []
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["markup", "direction", "control", "right_to_left", "long"])
@@ -175,10 +184,48 @@ def test_a_hostile_key_is_text(page, name):
     page.shows("Version", ".details")
     page.request("DEL", name)
 
-    assert page.driver.title == "Keys – statestored"
-    assert not page.driver.find_elements("css selector", "main img, main script")
-    assert not re.search("[\0\x01\x1b\u202e]", page.driver.execute_script("return document.body.textContent"))
-    assert page.driver.execute_script("return document.documentElement.scrollWidth") == WIDE[0]
+    assert_text_is_harmless(page, "Keys")
+
+
+HOSTILE_CLIENT, HOSTILE_KEY, HOSTILE_VALUE = (f"{MARKUP}\u202e{end}" for end in ("client", "key\0\x1b[31m", "value\0\x1b[31m"))
+SHOWN_CLIENT, SHOWN_KEY, SHOWN_VALUE = (
+    f"{MARKUP}\\u{{202e}}{end}" for end in ("client", "key\\0\\x1b[31m", "value\\0\\x1b[31m"))
+
+
+@pytest.fixture
+def hostile_client(double):
+    """A client that holds a lock and watches it. MQTT has no control characters in client ids."""
+    client = double.connect(HOSTILE_CLIENT)
+    client.watch(HOSTILE_KEY)
+    client.request("SET", HOSTILE_KEY, HOSTILE_VALUE, "PX", "600000")
+    yield
+    client.request("DEL", HOSTILE_KEY)
+    client.close()
+
+
+@pytest.mark.parametrize("title, texts", [
+    ("Locks", [SHOWN_CLIENT, SHOWN_KEY, SHOWN_VALUE]), ("Clients", [SHOWN_CLIENT]), ("Live", [SHOWN_CLIENT, SHOWN_KEY]),
+    ("Control", [SHOWN_CLIENT, SHOWN_KEY, SHOWN_VALUE])])
+@pytest.mark.usefixtures("hostile_client")
+def test_hostile_names_and_values_are_text_in_each_table(page, title, texts):
+    page.open(title.lower()).shows(SHOWN_CLIENT, "tbody bdi")
+
+    for text in texts:
+        assert text in page.text("tbody bdi")
+    directions = page.driver.execute_script("return [...document.querySelectorAll('tbody bdi')].map((each) => each.dir)")
+    assert set(directions) <= {"ltr", "auto"}
+    assert_text_is_harmless(page, title)
+
+
+@pytest.mark.usefixtures("hostile_client")
+def test_hostile_names_are_text_in_dialogs(page):
+    page.open("clients").click(".link", SHOWN_CLIENT)
+    page.shows(SHOWN_KEY, "dialog td bdi")
+    assert_text_is_harmless(page, "Clients")
+    page.open("locks").click(".link", SHOWN_KEY)
+    page.press("Watchers")
+    page.shows(SHOWN_CLIENT, "dialog td bdi")
+    assert_text_is_harmless(page, "Keys")
 
 
 def test_locks_show_their_holder_and_who_waits(page, double):
@@ -283,21 +330,70 @@ def test_the_keyboard_alone_is_enough(page):
     page.shows("2 keys", ".list")
     page.tab_to(".detail .primary", Keys.TAB)
     page.keys(Keys.ENTER)
-    page.find("dialog textarea")
-    assert page.focused("dialog textarea")
-    page.keys(*[Keys.TAB] * 8)
-    assert page.focused("dialog, body") and not page.focused("main")
+    page.find("dialog textarea:focus")
+    for _ in range(10):
+        page.keys(Keys.TAB)
+        assert page.focused("dialog, dialog *, body"), "the focus stays in the dialog, or is in the browser's own controls"
     page.keys(Keys.ESCAPE)
-    assert page.focused(".detail .primary")
+    page.find(".detail .primary:focus")
+
+
+@pytest.fixture
+def wide_content(double):
+    """A lock with a long name, whose value is a long line, and its holder."""
+    holder = double.connect("wide-" + "c" * 60)
+    holder.watch("wide/" + "k" * 200)
+    holder.request("SET", "wide/" + "k" * 200, "w" * 5000, "PX", "600000")
+    yield
+    holder.close()
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_each_view_fits_its_window(page, size, scheme):
-    page.resize(*size, scheme)
-    for view in "keys", "locks", "clients", "live", "health", "control":
-        page.open(view).find(f".view-{view}")
-        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= size[0], view
+@pytest.mark.parametrize("view", ["keys", "locks", "clients", "live", "health", "control"])
+@pytest.mark.usefixtures("wide_content")
+def test_each_view_fits_its_window(page, size, view):
+    page.resize(*size)
+    page.open(view).find(f".view-{view} :is(.list .row, tbody tr, .chart svg)")
+    assert page.too_wide() == []
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.usefixtures("wide_content")
+def test_a_key_and_each_dialog_fit_the_window(page, size):
+    page.resize(*size)
+    page.open("keys").type("input[type=search]", "wide/*\n")
+    page.press("New key")
+    assert page.too_wide() == []
+    page.press("Cancel")
+    page.press("Delete by pattern")
+    page.press("List the keys")
+    page.shows("wide/", "dialog tbody")
+    assert page.too_wide() == []
+    page.press("Cancel")
+
+    page.open_row("wide/", "k" * 120 + "…")
+    page.shows("w" * 100, ".value")
+    assert page.too_wide() == []
+    page.press("Watchers")
+    page.shows("wide-", "dialog tbody")
+    assert page.too_wide() == []
+    page.press("✕")
+    page.press("Edit")
+    page.type("dialog textarea", "other")
+    assert page.too_wide() == []
+    page.press("Show the difference")
+    page.shows("+ other", ".diff")
+    assert page.too_wide() == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_scheme_of_the_system_decides_the_colors(page, scheme):
+    page.resize(*WIDE, scheme)
+    page.open("health").find(".chart svg")
+    colors = page.driver.execute_script("const style = getComputedStyle(document.body); "
+                                        "return [style.backgroundColor, style.color];")
+
+    assert tuple(colors) == SCHEMES[scheme]
 
 
 def test_a_narrow_window_shows_all_cells_of_a_row(page, double):
