@@ -2,13 +2,16 @@
 """The console's page, in a browser, with a store."""
 
 import re
+import shlex
 import signal
 
 import pytest
 
+from support import resp
 from support.broker import free_port
 from support.browser import Page, running_browser
 from support.console import Console
+from support.ctl import Ctl
 from support.double import running_double
 from support.plugin import not_sanitized
 from support.process import wait_until
@@ -114,6 +117,61 @@ def test_of_two_people_who_edit_a_key_the_second_is_asked(page):
     page.shows("theirs", ".value")
 
 
+def test_a_value_is_set_from_a_file_and_downloaded(page, double, tmp_path):
+    value = bytes(range(256)) * 300
+    (tmp_path / "value.bin").write_bytes(value)
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    page.open("keys").request("SET", "file/a", "text")
+    page.type("input[type=search]", "file/*\n")
+    page.open_row("file/", "a")
+    page.press("Edit")
+    page.find("dialog input[type=file]").send_keys(str(tmp_path / "value.bin"))
+    page.press("Show the difference")
+    page.shows("+ 00000000  00 01 02 03", ".diff")
+    page.press("Write")
+
+    page.shows("A large value", ".detail")
+    assert resp.read(double.connect("reader").request("GET", "file/a").payload) == value
+    assert page.text(".value") == "", "it is loaded only when asked"
+    page.press("Load it")
+    page.shows("00000000  00 01 02 03", ".value")
+    page.press("Download")
+    wait_until((tmp_path / "file_a").exists, "the value is downloaded")
+    assert (tmp_path / "file_a").read_bytes() == value
+
+
+def test_a_long_text_is_loaded_and_shown_when_asked(page):
+    page.open("keys").request("SET", "large", "x" * 70000 + "end")
+    page.open("live").click(".link", "large")
+    page.shows("A large value", ".detail")
+    assert "68.4 KiB\n" in page.text(".details"), "the exact size is not known yet"
+    page.press("Load it")
+    page.shows("68.4 KiB (70,003 bytes)", ".details")
+    page.press("Show all 70,003 characters")
+    assert page.shows("xend", ".value") == "x" * 70000 + "end"
+
+
+def test_a_change_is_copied_as_a_command(page, double):
+    page.open("keys").request("SET", "copy/a", "old", "PX", "600000")
+    page.driver.execute_cdp_cmd("Browser.grantPermissions", {
+        "origin": page.url, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    page.type("input[type=search]", "copy/*\n")
+    page.open_row("copy/", "a")
+    page.press("Edit")
+    page.type("dialog textarea", "it's new")
+    page.find("dialog select").send_keys("Never")
+    page.press("Show the difference")
+    page.press("Copy as statestorectl")
+    page.shows("Copied.", "#status")
+    command = page.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+
+    assert command == r"statestorectl set copy/a 'it'\''s new'"
+    Ctl(double.port).ok(*shlex.split(command)[1:])
+    page.press("Cancel")
+    page.press("Reload")
+    page.shows("it's new", ".value")
+
+
 def test_a_key_with_a_fencing_token_needs_a_confirmation(page):
     page.open("keys")
     page.request("SET", "fenced", "v", fence="001795219608228:00000:StateStore")
@@ -161,6 +219,22 @@ def test_keys_are_deleted_by_pattern_after_their_list(page):
     page.shows("2 deleted; 1 left alone", "dialog [role=status]")
     page.press("Close")
     page.shows("1 key", ".list-status")
+
+
+def test_keys_are_deleted_by_pattern_up_to_a_limit(page):
+    page.open("keys")
+    for name in "a", "b", "c":
+        page.request("SET", f"limit/{name}", "v")
+    page.type("input[type=search]", "limit/*\n")
+    page.shows("3 keys", ".list-status")
+    page.press("Delete by pattern")
+    page.type("dialog input[type=number]", "2")
+    page.press("List the keys")
+    page.shows("The first 2 keys found.", "dialog")
+    page.press("Delete 2 keys")
+    page.shows("2 deleted.", "dialog [role=status]")
+    page.press("Close")
+    page.shows("1 key that", ".list-status")
 
 
 MARKUP = "<img src=x onerror=document.title='evil'>"
@@ -268,10 +342,23 @@ def test_events_are_shown_as_they_happen(page, double):
 
     page.press("Pause")
     client.request("SET", "live/b", "value")
-    page.shows("Paused; 1 new event")
+    assert page.shows("Paused; 1 new", ".view-head [role=status]") == "Paused; 1 new event"
     assert "live/b" not in page.text("tbody")
     page.press("Continue")
     assert "other" not in page.shows("live/b", "tbody")
+
+
+def test_events_show_an_expiry_and_are_filtered_by_client(page, double):
+    for name in "live-1", "live-2":
+        double.connect(name).request("SET", f"expiring/{name}", "v", "PX", "1")
+    page.open("live").type("input[type=search]", "expiring/*\n")
+    page.shows("4 events")
+    expired = page.driver.find_elements("xpath", "//tbody/tr[contains(., 'expired') and contains(., 'the store')]")
+    assert {row.find_element("css selector", ".link").text for row in expired} == {"expiring/live-1", "expiring/live-2"}
+
+    page.type("input[placeholder='All clients']", "live-2\n")
+    page.shows("1 event")
+    assert "live-1" not in page.shows("live-2", "tbody")
 
 
 def test_events_say_why_a_request_changed_nothing(page, double):
@@ -306,6 +393,23 @@ def test_health_says_what_to_do_without_a_broker(browser, site):
     site.broker.start_again()
 
 
+def test_a_full_store_refuses_a_key_and_health_says_what_to_do(browser, tmp_path):
+    with running_double(tmp_path, "--max-keys", "2") as double:
+        page = Page(browser, url_of(double)).open("keys")
+        page.request("SET", "a", "v")
+        page.request("SET", "b", "v")
+        page.press("New key")
+        page.type("dialog input", "c")
+        page.press("Show the difference")
+        page.press("Write")
+        page.shows("the quota has been exceeded: Health shows the limits", "dialog .error")
+        page.press("Cancel")
+
+        page.click("#nav a", "Health")
+        assert "raise max-keys" in page.shows("2 of at most 2 keys", ".warning")
+        assert page.errors() == []
+
+
 def test_control_moves_the_clock_and_shows_the_journal(page, double):
     double.connect("client").request("SET", "journal", "a value")
     page.open("control")
@@ -336,6 +440,27 @@ def test_the_keyboard_alone_is_enough(page):
         assert page.focused("dialog, dialog *, body"), "the focus stays in the dialog, or is in the browser's own controls"
     page.keys(Keys.ESCAPE)
     page.find(".detail .primary:focus")
+
+
+def test_the_keyboard_alone_changes_a_value(page):
+    from selenium.webdriver.common.keys import Keys
+
+    page.open("keys").request("SET", "typed/a", "value")
+    page.type("input[type=search]", "typed/a\n")
+    page.shows("1 key that", ".list-status")
+    page.tab_to(".list .row", Keys.TAB)
+    page.keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+    page.shows("value", ".value")
+    page.tab_to(".detail .primary", Keys.TAB)
+    page.keys(Keys.ENTER)
+    page.find("dialog textarea:focus")
+    page.keys(Keys.END, " changed")
+    page.tab_to("dialog .primary", Keys.TAB)
+    page.keys(Keys.SPACE)
+    page.shows("+ value changed", ".diff")
+    page.tab_to("dialog .primary", Keys.TAB)
+    page.keys(Keys.ENTER)
+    page.shows("value changed", ".value")
 
 
 @pytest.fixture

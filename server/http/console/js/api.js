@@ -86,7 +86,7 @@ export async function request(words, { fence, ifVersion }) {
   return readReply(await post("/api/request", words, headers));
 }
 
-/* Read a key: { bytes, null if it does not exist; size, version, fence, deadline }, without bytes above maxBytes. */
+/* Read a key: { bytes, null: none; size, version, fence, deadline }. Above maxBytes: no bytes, the reply's size. */
 export async function readKey(key, maxBytes) {
   const abort = new AbortController();
   const response = await post("/api/request", ["GET", key], {}, abort.signal);

@@ -100,7 +100,7 @@ export function showLive(container, session, viewSignal) {
   async function draw() {
     if (!isDirty) return content.firstChild;
     isDirty = false;
-    status.textContent = isPaused ? `Paused; ${count(nWaiting)} new events`
+    status.textContent = isPaused ? `Paused; ${plural(nWaiting, "new event")}`
       : `${rows.length < EVENTS_MAX ? "" : "The last "}${plural(rows.length, "event")}`;
     if (isPaused) return content.firstChild;
     return error ? errorBox(error) : list(rows, emptyState("Waiting for events",

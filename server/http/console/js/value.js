@@ -45,7 +45,7 @@ function details(state) {
   const { size } = state;
   const item = (name, value) => el("div", el("dt", name), el("dd", value));
   return el("dl.details",
-    item("Size", `${byteSize(size)}${size >= 1024 ? ` (${count(size)} bytes)` : ""}`),
+    item("Size", `${byteSize(size)}${state.bytes && size >= 1024 ? ` (${count(size)} bytes)` : ""}`),
     item("Expires in", state.deadline ? countdown(state.deadline) : "never"),
     item("Version", versionElement(state.version)),
     item("Fencing token", state.fence ? versionElement(state.fence) : "none"));
@@ -61,7 +61,7 @@ export function showValue(container, entry, { isOperator, onChanged, onClose }) 
     try {
       const state = await readKey(key, maxBytes);
       if (state.bytes) showLoaded(state);
-      else if (state.bytes === null) body.replaceChildren(emptyState("This key does not exist", "", reload("Reload")));
+      else if (state.bytes === null) body.replaceChildren(emptyState("This key does not exist", reload("Reload")));
       else showLarge(state);
     } catch (error) {
       body.replaceChildren(errorBox(error), reload("Try again"));
