@@ -79,11 +79,17 @@ def contrast(*pair):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_each_colour_is_for_both_schemes():
+def test_each_color_is_for_both_schemes():
     names = colors(0)
 
     assert {"text", "color-3", "color-5"} <= names.keys()
     assert len(re.findall(r"#[0-9a-f]{3,8}\b", CSS.replace("#0008", ""))) == 2 * len(names), "but the shade behind a dialog"
+
+
+def test_each_color_is_used():
+    for name in re.findall(r"--([\w-]+): light-dark", CSS):
+        assert f"color: var(--{name})" in CSS or f"background: var(--{name})" in CSS or name == "line", name
+    assert re.findall(r"\.color-(\d) {", CSS) == list("0123456"), "the lines of a chart"
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
