@@ -18,7 +18,7 @@ function openWatchers(title, name, parameters, columns) {
   body.append(keyName(name), output);
   showPromised(output, getJson("/api/watchers", parameters).then(({ watchers, after }) =>
     el("div", table(title, columns)(watchers, "None."),
-      after === undefined ? "" : el("p.hint", `The first ${count(watchers.length)} are shown.`))));
+      after ? el("p.hint", `The first ${count(watchers.length)} are shown.`) : "")));
 }
 
 const KEY = ["Key", (row) => shown(row.key, 120)];

@@ -39,9 +39,9 @@ export function showLocks(container, session, signal) {
       const page = await getJson("/api/locks", { token }, signal);
       locks.push(...page.keys.map(readEntry));
       token = page.token;
-      status.textContent = `${token === undefined ? "" : "The first "}${plural(locks.length, "lock")}`;
+      status.textContent = `${token ? "The first " : ""}${plural(locks.length, "lock")}`;
       if (locks.length > nShown) content.replaceChildren(draw(locks));
-    } while (token !== undefined && locks.length < ROWS_MAX);
+    } while (token && locks.length < ROWS_MAX);
     nShown = locks.length;
     return draw(locks, emptyState("No lock is held", "A lock is a key that expires. Try it: ",
       el("code", "statestorectl lock backup -- sleep 60")));
