@@ -204,13 +204,17 @@ def test_a_new_key_expires_and_is_not_written_over_another(page):
     page.shows("min", ".details .countdown")
 
 
-def test_keys_are_deleted_by_pattern_after_their_list(page):
+def begin_to_delete_three_keys(page, folder):
     page.open("keys")
     for name in "a", "b", "c":
-        page.request("SET", f"bulk/{name}", "v")
-    page.type("input[type=search]", "bulk/*\n")
+        page.request("SET", f"{folder}/{name}", "v")
+    page.type("input[type=search]", f"{folder}/*\n")
     page.shows("3 keys", ".list-status")
     page.press("Delete by pattern")
+
+
+def test_keys_are_deleted_by_pattern_after_their_list(page):
+    begin_to_delete_three_keys(page, "bulk")
     page.press("List the keys")
     assert "bulk/b" in page.shows("bulk/a", "dialog table")
     page.request("SET", "bulk/b", "changed")
@@ -222,12 +226,7 @@ def test_keys_are_deleted_by_pattern_after_their_list(page):
 
 
 def test_keys_are_deleted_by_pattern_up_to_a_limit(page):
-    page.open("keys")
-    for name in "a", "b", "c":
-        page.request("SET", f"limit/{name}", "v")
-    page.type("input[type=search]", "limit/*\n")
-    page.shows("3 keys", ".list-status")
-    page.press("Delete by pattern")
+    begin_to_delete_three_keys(page, "limit")
     page.type("dialog input[type=number]", "2")
     page.press("List the keys")
     page.shows("The first 2 keys found.", "dialog")
