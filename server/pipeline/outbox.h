@@ -43,8 +43,8 @@ struct outbox_backend {
 
         /*
          * Publish the notification to recipients of the list while the transport has room, to one at
-         * least. Remove these from the list. batch: the one that is being published; the notification may
-         * be of an earlier one.
+         * least. Remove these from the list. The batch is published now; the notification may be of an
+         * earlier batch.
          */
         void (*publish_notification)(void *backend, const struct batch *batch,
                                      const struct pending_notification *notification,

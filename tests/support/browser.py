@@ -31,7 +31,7 @@ import("/js/api.js").then(({ request }) => request(words, conditions)).then((rep
 
 @contextlib.contextmanager
 def running_browser(*arguments):
-    """Chromium with these arguments, and those that a test needs anyway."""
+    """Run Chromium with the arguments that each test needs, and with these."""
     require_program("chromium")
     require_program("chromedriver")
     try:

@@ -126,7 +126,7 @@ Test(outbox_messages, empty_table_knows_no_id) {
         cr_expect_null(outbox_messages_acknowledged(&messages, 1));
 }
 
-/* The client may have registered again since: that registration is not the one that is notified. */
+/* The client may have ended the notified registration since, and made another one. */
 Test(outbox_messages, notification_of_an_earlier_batch_gives_none) {
         struct registration *a = add("a");
 
