@@ -120,8 +120,11 @@ static void delete_key(void) {
         disk_remove(&disk, small_name(12));
 }
 
-static void insert_registration(void) {
+static void insert_registration_of_client(void) {
         disk_watch(&disk, S("name-11-new"), S("key"), 1);
+}
+
+static void insert_registration_of_key(void) {
         disk_watch(&disk, S("client"), S("name-11-new"), 1);
 }
 
@@ -161,7 +164,8 @@ static const struct {
         { "insert a key", insert_key },
         { "overwrite a key", overwrite_key },
         { "delete a key", delete_key },
-        { "insert two registrations", insert_registration },
+        { "insert a registration of a client", insert_registration_of_client },
+        { "insert a registration of a key", insert_registration_of_key },
         { "overwrite a registration", overwrite_registration },
         { "delete a registration", delete_registration },
         { "insert a reply", insert_reply },
