@@ -61,7 +61,8 @@ def make_room(etcds):
     url = etcds[0].url
     revision = json.loads(etcdctl(url, "get", "no key", "--write-out", "json"))["header"]["revision"]
     etcdctl(url, "compact", revision)
-    for etcd in etcds:
+    for etcd in etcds:  # each compacts by itself, later: before that, it frees nothing
+        etcd.wait_for_log(rf"finished scheduled compaction.*\b{revision}\b")
         etcdctl(etcd.url, "defrag")
     etcdctl(url, "alarm", "disarm")
 
