@@ -7,23 +7,14 @@ A service gets what docker/compose.yaml states. A key of that file that this mod
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import yaml
 
-from support.process import PATIENCE, REPOSITORY, Process, killed_with_parent, wait_until
+from support.network import Network
+from support.process import PATIENCE, REPOSITORY, Process, wait_until
 
 COMPOSE = REPOSITORY / "docker" / "compose.yaml"
-
-# Brings up the loopback interface of a new network, prints a line, and keeps the network until its stdin is closed.
-NETWORK = """\
-import fcntl, socket, struct, sys
-SIOCSIFFLAGS, IFF_UP = 0x8914, 1
-fcntl.ioctl(socket.socket(), SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
-print("up", flush=True)
-sys.stdin.read()
-"""
 
 # Runs as process 1 of the container: mounts the volumes, some read-only, and executes the container's program.
 ENTER = """\
@@ -42,23 +33,13 @@ exec env -i "$@"
 """
 
 
-class Network:
-    """A network namespace in which every host name resolves to 127.0.0.1."""
+class ContainerNetwork(Network):
+    """A network in which every host name resolves to 127.0.0.1."""
 
     def __init__(self, directory, names):
+        super().__init__()
         self.hosts = Path(directory) / "hosts"
         self.hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in ("localhost", *names)))
-        self._keeper = subprocess.Popen(killed_with_parent(["unshare", "--net", sys.executable, "-c", NETWORK]),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._keeper.stdout.readline() == b"up\n"
-        self.process_id = self._keeper.pid
-        self.file = Path(f"/proc/{self.process_id}/ns/net")
-
-    def enter(self):
-        return ["nsenter", f"--net={self.file}", "--"]
-
-    def close(self):
-        self._keeper.communicate(timeout=PATIENCE)
 
 
 def service(name):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.containers import Container, Network, service
+from support.containers import Container, ContainerNetwork, service
 from support.ctl import TIMEOUT
 from support.images import Builder
 from support.plugin import not_sanitized
@@ -46,7 +46,7 @@ def double_image(builder):
 @pytest.fixture
 def make(tmp_path):
     """Creates a container of the service with this name in compose.yaml; keyword arguments replace its settings."""
-    network = Network(tmp_path, ["mosquitto", "statestored"])
+    network = ContainerNetwork(tmp_path, ["mosquitto", "statestored"])
     made = []
 
     def make(name, image, **said):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.containers import Network
 from support.downloads import require_program
+from support.network import Network
 from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, Process, wait_until
 from support.terminal import make_tree
@@ -77,7 +77,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def running_cluster(directory):
-    network = Network(directory, [])
+    network = Network()
     try:
         cluster = Cluster(make_tree(directory / "tree"), network)
         try:
