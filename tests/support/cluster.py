@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines on the loopback interface that share a state in etcd.
+"""Machines that share a state in etcd, on the loopback interface or each in a network of its own.
 
 A machine is an etcd, a mosquitto with the plugin, and a member: a statestored that starts again when it ends, as systemd does.
 A witness has only an etcd. Killing a machine kills all its processes.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -14,11 +15,13 @@ import threading
 from pathlib import Path
 
 from support.broker import free_port
+from support.network import Lan
 from support.pages import Pages
 from support.process import STATESTORED, Process, wait_until
 from support.proxy import Proxy
 from support.site import SiteBroker
 from support.stepped_clock import SteppedClock
+from support.wire_client import WireClient
 
 RESTART_SECONDS = 0.2  # as in statestored.service
 
@@ -26,20 +29,35 @@ RESTART_SECONDS = 0.2  # as in statestored.service
 PAGE_SECONDS = 1
 
 
+class Loopback:
+    """The host of all machines: see network.Host for one that is connected with others."""
+
+    address = peer_address = "127.0.0.1"
+    entered = contextlib.nullcontext
+
+    @staticmethod
+    def port(_):
+        return free_port()
+
+
 class Etcd(Process):
     """One etcd of several. `flags`: further ones of each. scheme: http or https, of the URL for clients."""
 
-    def __init__(self, directory, name, flags=(), scheme="http"):
+    def __init__(self, directory, name, host, flags=(), scheme="http"):
         directory = Path(directory)
         super().__init__(name, directory / "etcd.log")
         self.directory = directory / "etcd"
-        self.port = free_port()
         self.scheme = scheme
-        self.url = f"{scheme}://127.0.0.1:{self.port}"
-        self.peer_url = f"http://127.0.0.1:{free_port()}"
-        self.health = Pages(free_port(), PAGE_SECONDS)  # without TLS
+        self.host = host
+        self.port = host.port(2379)
+        self.url = self.url_at(self.port)
+        self.peer_url = f"http://{host.peer_address}:{host.port(2380)}"
+        self.health = Pages(host.port(2381), PAGE_SECONDS, host.entered)  # without TLS
         self.flags = flags
         self.cluster = None  # the name and peer URL of each
+
+    def url_at(self, port):
+        return f"{self.scheme}://{self.host.address}:{port}"
 
     def start(self):
         self.spawn(["etcd", "--name", self.name, "--data-dir", self.directory, "--listen-client-urls", self.url,
@@ -47,6 +65,11 @@ class Etcd(Process):
                     "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", self.cluster,
                     "--listen-metrics-urls", f"http://127.0.0.1:{self.health.port}", *self.flags])
         return self
+
+    def ctl(self, *arguments):
+        """Run etcdctl on its host, and return what it prints."""
+        with self.host.entered():
+            return etcdctl(self.url, *arguments)
 
     def answers(self):
         """Return whether this etcd is healthy: most of all are reachable."""
@@ -76,11 +99,11 @@ def etcdctl(url, *arguments):
 class Member(Process):
     """A statestored of a cluster, in the words of systemd: Restart=always, and RUNTIME_DIRECTORY."""
 
-    def __init__(self, directory, name, broker_port, flags, environment):
+    def __init__(self, directory, name, pages, broker_port, flags, environment):
         self.directory = Path(directory)
         self.directory.mkdir()
         super().__init__(name, self.directory / "statestored.log")
-        self.pages = Pages(free_port(), PAGE_SECONDS)
+        self.pages = pages
         self.command = [STATESTORED, "--host", "127.0.0.1", "--port", broker_port, "--member", name, "--require-plugin", "on",
                         "--http-listen", f"127.0.0.1:{self.pages.port}", *flags]
         self.environment = {"RUNTIME_DIRECTORY": str(self.directory), **environment}
@@ -91,7 +114,8 @@ class Member(Process):
     def start(self):
         """Start it, and start it again whenever it ends."""
         self._is_stopping.clear()
-        self._supervisor = threading.Thread(target=self._supervise)  # lives as long as its processes: killed_with_parent()
+        # Lives as long as its processes: killed_with_parent(). They start in the network in which this thread does.
+        self._supervisor = threading.Thread(target=self._supervise)
         self._supervisor.start()
         wait_until(lambda: self.child, f"{self.name} starts")
         return self
@@ -140,14 +164,18 @@ class Member(Process):
 
 
 class Machine:
-    def __init__(self, directory, name, *etcd):
+    """host: where it is connected to others."""
+
+    def __init__(self, directory, name, host, *etcd):
         self.name = name
         self.directory = Path(directory) / name
         self.directory.mkdir()
-        self.etcd = Etcd(self.directory, name, *etcd)
+        self.host = host
+        self.etcd = Etcd(self.directory, name, host, *etcd)
         self.broker = self.member = None
         self.clock = None  # the system clocks of the member, if the test can step them
         self.proxies = []  # between the member and each etcd, if there are any
+        self.broker_proxy = None  # between the member and the broker
 
     def processes(self):
         return [process for process in (self.etcd, self.broker, self.member) if process]
@@ -164,29 +192,39 @@ class Machine:
 
     def start(self):
         """Start all processes that do not run."""
-        for process in self.processes():
-            if not process.child:
-                process.start()
+        with self.host.entered():
+            for process in self.processes():
+                if not process.child:
+                    process.start()
+
+    def connect(self, client_id=None, **more):
+        """Return a client on this machine that is connected to its broker."""
+        with self.host.entered():
+            return WireClient(self.broker.port, client_id, **more)
 
 
 class Cluster:
     """Machines "a", "b", ...; the last ones are witnesses. flags: of each member, in which {name} is that of its machine.
-    has_proxies: members reach etcd through proxies, which can interrupt and lose replies: machine.proxies. has_clocks: the test
-    can step the clocks of each member: machine.clock. make_broker: makes a broker in a directory."""
+    has_proxies: members reach etcd and their brokers through proxies, which can interrupt and lose replies: machine.proxies and
+    machine.broker_proxy. has_clocks: the test can step the clocks of each member: machine.clock. has_lan: each machine is a host
+    of a LAN, machine.host, and not in the network of the test. make_broker: makes a broker in a directory."""
 
     def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), scheme="http", has_proxies=False,
-                 has_clocks=False, make_broker=SiteBroker):
+                 has_clocks=False, has_lan=False, make_broker=SiteBroker):
         names = [chr(ord("a") + n) for n in range(n_members + n_witnesses)]
-        self.machines = [Machine(directory, name, etcd_flags, scheme) for name in names]
+        self.lan = Lan(names) if has_lan else None
+        hosts = self.lan.hosts.values() if has_lan else itertools.repeat(Loopback)
+        self.machines = [Machine(directory, name, host, etcd_flags, scheme) for name, host in zip(names, hosts)]
         self.members = self.machines[:n_members]
         self.clients = []
         try:
             self._start_etcd()
             for machine in self.members:
-                machine.broker = make_broker(machine.directory).start()
+                machine.broker = make_broker(machine.directory)
                 if has_clocks:
                     machine.clock = SteppedClock(machine.directory)
                 self._add_member(machine, has_proxies, flags)
+                machine.start()
         except BaseException:
             self.close()
             raise
@@ -194,22 +232,24 @@ class Cluster:
     def _start_etcd(self):
         for machine in self.machines:
             machine.etcd.cluster = ",".join(f"{one.name}={one.etcd.peer_url}" for one in self.machines)
-            machine.etcd.start()
+            machine.start()
         self.wait_for_etcd()
 
     def wait_for_etcd(self):
         wait_until(lambda: all(machine.etcd.answers() for machine in self.machines), "etcd answers")
 
     def _add_member(self, machine, has_proxies, flags):
-        ports = [one.etcd.port for one in sorted(self.machines, key=lambda one: one is not machine)]
+        etcds = [one.etcd for one in sorted(self.machines, key=lambda one: one is not machine)]
+        urls, broker_port = [etcd.url for etcd in etcds], machine.broker.port
         if has_proxies:
-            machine.proxies = [Proxy(port) for port in ports]
-            ports = [proxy.port for proxy in machine.proxies]
-        urls = ",".join(f"{machine.etcd.scheme}://127.0.0.1:{port}" for port in ports)
-        machine.member = Member(machine.directory / "member", machine.name, machine.broker.port,
-                                ["--etcd", urls, *(flag.format(name=machine.name) for flag in flags)],
+            machine.proxies = [Proxy(etcd.port) for etcd in etcds]
+            machine.broker_proxy = Proxy(broker_port)
+            urls = [etcd.url_at(proxy.port) for etcd, proxy in zip(etcds, machine.proxies)]
+            broker_port = machine.broker_proxy.port
+        pages = Pages(machine.host.port(9464), PAGE_SECONDS, machine.host.entered)
+        machine.member = Member(machine.directory / "member", machine.name, pages, broker_port,
+                                ["--etcd", ",".join(urls), *(flag.format(name=machine.name) for flag in flags)],
                                 machine.clock.environment() if machine.clock else {})
-        machine.member.start()
 
     def leader(self, candidates=None):
         """Return the machine whose member serves, or None."""
@@ -230,5 +270,7 @@ class Cluster:
             client.close()
         for machine in self.machines:
             machine.kill()
-            for proxy in machine.proxies:
+            for proxy in filter(None, [*machine.proxies, machine.broker_proxy]):
                 proxy.close()
+        if self.lan:
+            self.lan.close()

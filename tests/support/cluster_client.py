@@ -8,7 +8,6 @@ import uuid
 from support import resp
 from support.connection import Disconnected
 from support.process import wait_until
-from support.wire_client import WireClient
 
 # Time without a reply after which the client connects again, and repeats the request.
 REPLY_SECONDS = 1
@@ -20,8 +19,10 @@ LOOK_SECONDS = 0.1
 class ClusterClient:
     """Repeats a request without a reply as the same request, which takes effect at most once, whichever member executes it."""
 
-    def __init__(self, cluster, client_id=None):
+    def __init__(self, cluster, client_id=None, home=None):
+        """home: the only machine, or address, to which it connects."""
         self.cluster = cluster
+        self.home = home
         self.id = client_id or f"client-{uuid.uuid4().hex[:12]}"
         self.machine = None  # whose broker it uses
         self._connection = None
@@ -33,11 +34,14 @@ class ClusterClient:
             self._connection.close()
             self._connection = None
 
+    def _wanted(self):
+        return self.home or self.cluster.leader()
+
     def _connect(self):
-        self.machine = self.cluster.leader() or self.machine
+        self.machine = self._wanted() or self.machine
         if not self.machine:
             raise ConnectionRefusedError
-        self._connection = WireClient(self.machine.broker.port, self.id, patience=REPLY_SECONDS)
+        self._connection = self.machine.connect(self.id, patience=REPLY_SECONDS)
         if self._clock:
             self._connection.clock = self._clock
         self._clock = self._connection.clock
@@ -59,7 +63,7 @@ class ClusterClient:
             try:
                 return self._connection.reply_to(correlation)
             except TimeoutError:
-                if time.monotonic() > deadline or self.cluster.leader() not in (None, self.machine):
+                if time.monotonic() > deadline or self._wanted() not in (None, self.machine):
                     raise
 
     def perform(self, *words, token=None):

@@ -35,10 +35,10 @@ class Disconnected(Exception):
 class Connection:
     def __init__(self, port, client_id=None, clean_start=True, session_expiry=0, keepalive=0, will=None,
                  will_properties=b"\x00", will_qos=1, username=None, password=None,
-                 properties=b"", patience=PATIENCE):
+                 properties=b"", patience=PATIENCE, host="127.0.0.1"):
         """properties: further ones of CONNECT, encoded. patience: seconds for which a call waits for a packet."""
         self.id = client_id or f"client-{uuid.uuid4().hex[:12]}"
-        self._socket = socket.create_connection(("127.0.0.1", port), patience)
+        self._socket = socket.create_connection((host, port), patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
         self._packet_id = 0

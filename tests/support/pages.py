@@ -9,14 +9,16 @@ from support.process import PATIENCE
 
 
 class Pages:
-    def __init__(self, port, patience=PATIENCE):
+    def __init__(self, port, patience=PATIENCE, entered=contextlib.nullcontext):
+        """entered: makes the context in which the connection is made, such as that of another network."""
         self.port = port
         self.patience = patience
+        self.entered = entered
 
     def get(self, path, method="GET"):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
         try:
-            with urllib.request.urlopen(request, timeout=self.patience) as response:
+            with self.entered(), urllib.request.urlopen(request, timeout=self.patience) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
