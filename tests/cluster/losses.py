@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from measured import fill, measured, repeat, status_of
+from measured import fill, leads_etcd, measured, move_etcd_leader, repeat
 from support.cluster_client import ClusterClient
 from support.process import wait_until
 from support.wire_client import WireClient, was_set
@@ -37,27 +37,25 @@ class Lock:
         return self.is_early is not False
 
 
-def has_etcd_leader(machine):
-    status = status_of(machine.etcd)
-    return status["leader"] == status["header"]["member_id"]
-
-
 def lose_machines(run):
+    """In every other round it is also the machine of etcd's leader."""
     what = "a machine is killed"
     with measured(run) as one:
         fill(one.leader.broker.port, N_KEYS)
         holder, contender = ClusterClient(one.cluster), ClusterClient(one.cluster)
-        with_etcd_leader, without, n_early = [], [], 0
+        seconds, n_early = {True: [], False: []}, 0
         for n in range(run.n_rounds):
             one.is_restored()
             leader = one.cluster.wait_for_leader()
-            seconds = with_etcd_leader if has_etcd_leader(leader) else without
+            with_etcd_leader = n % 2 == 0
+            if with_etcd_leader != leads_etcd(leader):
+                move_etcd_leader(one.cluster, leader if with_etcd_leader else one.cluster.other_than(leader))
             lock = Lock(holder, contender, f"lock-{n}")
-            seconds.append(one.longest_wait(lambda machine: machine.kill()))
+            seconds[with_etcd_leader].append(one.longest_wait(lambda machine: machine.kill()))
             n_early += lock.ended_early()
             one.leader.start()
-        run.table.waits(f"{what}, {N_KEYS} keys", with_etcd_leader + without,
-                        f"; in {len(with_etcd_leader)} rounds with the leader of etcd")
+        run.table.waits(f"{what}, {N_KEYS} keys, with the leader of etcd", seconds[True])
+        run.table.waits(f"{what}, {N_KEYS} keys, the leader of etcd is elsewhere", seconds[False])
         one.finish(what)
         run.table.faults(f"{what}: locks that ended early", n_early)
 
@@ -100,11 +98,11 @@ def kill_brokers(run):
 
 
 @contextlib.contextmanager
-def cut_off(machine):
-    for proxy in machine.proxies:
+def cut_off(proxies):
+    for proxy in proxies:
         proxy.cut()
     yield
-    for proxy in machine.proxies:
+    for proxy in proxies:
         proxy.mend()
 
 
@@ -140,4 +138,4 @@ def suspend(run):
 
 
 def cut(run):
-    isolate(run, "the leader is cut off from etcd", cut_off, has_proxies=True)
+    isolate(run, "the leader is cut off from etcd", lambda machine: cut_off(machine.proxies), has_proxies=True)

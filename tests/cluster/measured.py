@@ -8,7 +8,7 @@ import math
 import time
 from pathlib import Path
 
-from support.cluster import Cluster, etcdctl
+from support.cluster import Cluster
 from support.cluster_client import ClusterClient
 from support.counter import Counter, wait_for_all
 from support.process import wait_until
@@ -35,8 +35,8 @@ class Table:
     def row(self, what, figures):
         print(f"| {what} | {figures} |", flush=True)
 
-    def waits(self, what, seconds, more=""):
-        self.row(f"{what}: until a client has a reply", waits_text(seconds) + more)
+    def waits(self, what, seconds):
+        self.row(f"{what}: until a client has a reply", waits_text(seconds) if seconds else "not measured: too few rounds")
 
     def faults(self, what, n):
         """A figure that must be 0."""
@@ -74,8 +74,25 @@ def fill(port, n_keys):
 
 
 def status_of(etcd):
-    [status] = json.loads(etcdctl(etcd.url, "endpoint", "status", "--write-out", "json"))
+    [status] = json.loads(etcd.ctl("endpoint", "status", "--write-out", "json"))
     return status["Status"]
+
+
+def leads_etcd(machine):
+    status = status_of(machine.etcd)
+    return status["leader"] == status["header"]["member_id"]
+
+
+def etcd_leader(cluster):
+    """Return the machine whose etcd leads, when one does."""
+    return wait_until(lambda: next(filter(leads_etcd, cluster.machines), None), "an etcd leads")
+
+
+def move_etcd_leader(cluster, machine):
+    leader = etcd_leader(cluster)
+    if leader is not machine:
+        leader.etcd.ctl("move-leader", f"{status_of(machine.etcd)['header']['member_id']:x}")
+        wait_until(lambda: leads_etcd(machine), f"the etcd of {machine.name} leads")
 
 
 class Measured:
