@@ -139,3 +139,8 @@ def suspend(run):
 
 def cut(run):
     isolate(run, "the leader is cut off from etcd", lambda machine: cut_off(machine.proxies), has_proxies=True)
+
+
+def cut_both(run):
+    isolate(run, "the leader is cut off from etcd and its broker",
+            lambda machine: cut_off([*machine.proxies, machine.broker_proxy]), has_proxies=True)

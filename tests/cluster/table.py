@@ -31,6 +31,7 @@ ROWS = {
     "broker": losses.kill_brokers,
     "suspended": losses.suspend,
     "cut": losses.cut,
+    "both": losses.cut_both,
     "delayed": faults.delay_replies,
     "lost": faults.lose_replies,
     "nodes": faults.restart_nodes,
