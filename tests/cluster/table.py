@@ -18,6 +18,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent / room) for room in (
 import faults  # noqa: E402
 import floods  # noqa: E402
 import losses  # noqa: E402
+import partitions  # noqa: E402
 import samples  # noqa: E402
 import speed  # noqa: E402
 import takeover  # noqa: E402
@@ -32,6 +33,7 @@ ROWS = {
     "suspended": losses.suspend,
     "cut": losses.cut,
     "both": losses.cut_both,
+    "partition": partitions.partition,
     "delayed": faults.delay_replies,
     "lost": faults.lose_replies,
     "nodes": faults.restart_nodes,

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of three machines is cut off from the others. Both brokers live, and each has a client that writes and one that reads."""
+
+import itertools
+import time
+
+from losses import Lock
+from measured import etcd_leader, measured
+from support.cluster_client import ClusterClient
+from support.counter import Counter
+
+CUT_SECONDS = 8
+READ_SECONDS = 0.1
+
+
+def links_of(machine):
+    return [machine.host.link, machine.host.peer_link]
+
+
+# Which links are cut: of a cluster, with its leader.
+PARTITIONS = {
+    "the leader's machine is cut off": lambda _, leader: links_of(leader),
+    "the machine of etcd's leader is cut off": lambda cluster, _: links_of(etcd_leader(cluster)),
+    "etcd of the leader's machine is cut off from its peers": lambda _, leader: [leader.host.peer_link],
+}
+
+
+def read_beside(readers, links, change, key):
+    """Cut the links, change the key, and read it at each broker until the links are mended."""
+    mended_at = time.monotonic() + CUT_SECONDS
+    try:
+        for link in links:
+            link.cut()
+        change()
+        while time.monotonic() < mended_at:
+            for reader in readers:
+                reader.begin("GET", key)
+            time.sleep(READ_SECONDS)
+    finally:
+        for link in links:
+            link.mend()
+
+
+def n_stale_reads(one, links, client, key):
+    assert client.ask("SET", key, "old") == b"+OK\r\n"
+    readers = [machine.connect() for machine in one.cluster.members]
+    read_beside(readers, links, lambda: client.ask("SET", key, "new"), key)
+    one.is_restored()
+    n_stale = sum(message.payload.endswith(b"old\r\n") for reader in readers for message in reader.messages())
+    for reader in readers:
+        reader.close()
+    return n_stale
+
+
+def partition(run):
+    """A client that counts at one broker only waits while the other one's member leads."""
+    seconds, n_stale, n_early = {what: [] for what in PARTITIONS}, 0, 0
+    with measured(run, has_lan=True) as one:
+        cluster = one.cluster
+        local = [Counter(ClusterClient(cluster, home=machine)) for machine in cluster.members]
+        client, holder, contender = (ClusterClient(cluster) for _ in range(3))
+
+        def cut(links, n):
+            nonlocal n_stale
+            n_stale += n_stale_reads(one, links, client, f"k-{n}")
+
+        for n, (what, links_to_cut) in zip(range(run.n_rounds), itertools.cycle(PARTITIONS.items())):
+            links = links_to_cut(cluster, cluster.wait_for_leader())
+            lock = Lock(holder, contender, f"lock-{n}")
+            seconds[what].append(one.longest_wait(lambda _, links=links, n=n: cut(links, n)))
+            n_early += lock.ended_early()
+        for counter in local:
+            counter.client.home = None  # the last request is repeated where the leader is
+        one.counters += local
+        for what, waits in seconds.items():
+            run.table.waits(f"partition: {what}", waits)
+        run.table.faults(f"partition, {run.n_rounds} rounds: stale reads", n_stale)
+        run.table.faults("partition: locks that ended early", n_early)
+        one.finish("partition")
