@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from measured import fill, leads_etcd, measured, move_etcd_leader, repeat
+from measured import fill, measured, place_etcd_leader, repeat
 from support.cluster_client import ClusterClient
 from support.process import wait_until
 from support.wire_client import WireClient, was_set
@@ -48,8 +48,7 @@ def lose_machines(run):
             one.is_restored()
             leader = one.cluster.wait_for_leader()
             with_etcd_leader = n % 2 == 0
-            if with_etcd_leader != leads_etcd(leader):
-                move_etcd_leader(one.cluster, leader if with_etcd_leader else one.cluster.other_than(leader))
+            place_etcd_leader(one.cluster, leader, with_etcd_leader)
             lock = Lock(holder, contender, f"lock-{n}")
             seconds[with_etcd_leader].append(one.longest_wait(lambda machine: machine.kill()))
             n_early += lock.ended_early()
@@ -98,12 +97,23 @@ def kill_brokers(run):
 
 
 @contextlib.contextmanager
-def cut_off(proxies):
-    for proxy in proxies:
+def cut_off_etcd(machine):
+    for proxy in machine.proxies:
         proxy.cut()
     yield
-    for proxy in proxies:
+    for proxy in machine.proxies:
         proxy.mend()
+
+
+@contextlib.contextmanager
+def cut_off_etcd_and_broker(machine):
+    """The broker is back first."""
+    with cut_off_etcd(machine):
+        machine.broker_proxy.cut()
+        yield
+        seen = len(machine.broker.log())
+        machine.broker_proxy.mend()
+        machine.broker.wait_for_log("new client connected .* as statestored", seen)
 
 
 def isolate(run, what, isolated, **more):
@@ -138,9 +148,8 @@ def suspend(run):
 
 
 def cut(run):
-    isolate(run, "the leader is cut off from etcd", lambda machine: cut_off(machine.proxies), has_proxies=True)
+    isolate(run, "the leader is cut off from etcd", cut_off_etcd, has_proxies=True)
 
 
 def cut_both(run):
-    isolate(run, "the leader is cut off from etcd and its broker",
-            lambda machine: cut_off([*machine.proxies, machine.broker_proxy]), has_proxies=True)
+    isolate(run, "the leader is cut off from etcd and its broker", cut_off_etcd_and_broker, has_proxies=True)

@@ -88,11 +88,13 @@ def etcd_leader(cluster):
     return wait_until(lambda: next(filter(leads_etcd, cluster.machines), None), "an etcd leads")
 
 
-def move_etcd_leader(cluster, machine):
-    leader = etcd_leader(cluster)
-    if leader is not machine:
-        leader.etcd.ctl("move-leader", f"{status_of(machine.etcd)['header']['member_id']:x}")
-        wait_until(lambda: leads_etcd(machine), f"the etcd of {machine.name} leads")
+def place_etcd_leader(cluster, leader, is_with_leader):
+    """Let the etcd on the leader's machine lead, or another one."""
+    present = etcd_leader(cluster)
+    if (present is leader) != is_with_leader:
+        wanted = leader if is_with_leader else cluster.other_than(leader)
+        present.etcd.ctl("move-leader", f"{status_of(wanted.etcd)['header']['member_id']:x}")
+        wait_until(lambda: leads_etcd(wanted), f"the etcd of {wanted.name} leads")
 
 
 class Measured:

@@ -5,7 +5,7 @@ import itertools
 import time
 
 from losses import Lock
-from measured import etcd_leader, measured
+from measured import etcd_leader, measured, place_etcd_leader
 from support.cluster_client import ClusterClient
 from support.counter import Counter
 
@@ -17,10 +17,15 @@ def links_of(machine):
     return [machine.host.link, machine.host.peer_link]
 
 
+def links_of_etcd_leader(cluster, leader):
+    place_etcd_leader(cluster, leader, is_with_leader=False)
+    return links_of(etcd_leader(cluster))
+
+
 # Which links are cut: of a cluster, with its leader.
 PARTITIONS = {
     "the leader's machine is cut off": lambda _, leader: links_of(leader),
-    "the machine of etcd's leader is cut off": lambda cluster, _: links_of(etcd_leader(cluster)),
+    "another machine, that of etcd's leader, is cut off": links_of_etcd_leader,
     "etcd of the leader's machine is cut off from its peers": lambda _, leader: [leader.host.peer_link],
 }
 
