@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / room) for room in ("", "bench")]
 
+import address  # noqa: E402
 import faults  # noqa: E402
 import floods  # noqa: E402
 import losses  # noqa: E402
@@ -34,6 +35,7 @@ ROWS = {
     "cut": losses.cut,
     "both": losses.cut_both,
     "partition": partitions.partition,
+    "keepalived": address.lose_address,
     "delayed": faults.delay_replies,
     "lost": faults.lose_replies,
     "nodes": faults.restart_nodes,
