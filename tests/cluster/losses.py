@@ -53,8 +53,8 @@ def lose_machines(run):
             seconds[with_etcd_leader].append(one.longest_wait(lambda machine: machine.kill()))
             n_early += lock.ended_early()
             one.leader.start()
-        run.table.waits(f"{what}, {N_KEYS} keys, with the leader of etcd", seconds[True])
-        run.table.waits(f"{what}, {N_KEYS} keys, the leader of etcd is elsewhere", seconds[False])
+        run.table.waits(f"{what}, {N_KEYS} keys, with etcd's leader", seconds[True])
+        run.table.waits(f"{what}, {N_KEYS} keys, without etcd's leader", seconds[False])
         one.finish(what)
         run.table.faults(f"{what}: locks that ended early", n_early)
 

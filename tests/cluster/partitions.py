@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of three machines is cut off from the others. Both brokers live, and each has a client that writes and one that reads."""
 
+import functools
 import itertools
 import time
 
@@ -17,16 +18,12 @@ def links_of(machine):
     return [machine.host.link, machine.host.peer_link]
 
 
-def links_of_etcd_leader(cluster, leader):
-    place_etcd_leader(cluster, leader, is_with_leader=False)
-    return links_of(etcd_leader(cluster))
-
-
-# Which links are cut: of a cluster, with its leader.
+# Event: whether etcd's leader is on the machine of the store's leader, and which links of these two machines are cut.
 PARTITIONS = {
-    "the leader's machine is cut off": lambda _, leader: links_of(leader),
-    "another machine, that of etcd's leader, is cut off": links_of_etcd_leader,
-    "etcd of the leader's machine is cut off from its peers": lambda _, leader: [leader.host.peer_link],
+    "the leader's machine is cut off, with etcd's leader": (True, lambda leader, _: links_of(leader)),
+    "the leader's machine is cut off, without etcd's leader": (False, lambda leader, _: links_of(leader)),
+    "another machine is cut off, with etcd's leader": (False, lambda _, etcd_leader: links_of(etcd_leader)),
+    "the leader's etcd, which leads, is cut off from its peers": (True, lambda leader, _: [leader.host.peer_link]),
 }
 
 
@@ -65,14 +62,17 @@ def partition(run):
         local = [Counter(ClusterClient(cluster, home=machine)) for machine in cluster.members]
         client, holder, contender = (ClusterClient(cluster) for _ in range(3))
 
-        def cut(links, n):
+        def cut(links, key, _):
             nonlocal n_stale
-            n_stale += n_stale_reads(one, links, client, f"k-{n}")
+            n_stale += n_stale_reads(one, links, client, key)
 
-        for n, (what, links_to_cut) in zip(range(run.n_rounds), itertools.cycle(PARTITIONS.items())):
-            links = links_to_cut(cluster, cluster.wait_for_leader())
+        for n, what in zip(range(run.n_rounds), itertools.cycle(PARTITIONS)):
+            is_with_leader, links_to_cut = PARTITIONS[what]
+            leader = cluster.wait_for_leader()
+            place_etcd_leader(cluster, leader, is_with_leader)
+            links = links_to_cut(leader, etcd_leader(cluster))
             lock = Lock(holder, contender, f"lock-{n}")
-            seconds[what].append(one.longest_wait(lambda _, links=links, n=n: cut(links, n)))
+            seconds[what].append(one.longest_wait(functools.partial(cut, links, f"k-{n}")))
             n_early += lock.ended_early()
         for counter in local:
             counter.client.home = None  # the last request is repeated where the leader is
