@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ring.h"
+
 struct event_log {
-        /* By number, modulo their capacity; NULL: memory was short. Those after `oldest` to `last` exist. */
-        struct logged_event *events[EVENT_LOG_EVENTS_MAX];
-        uint64_t before_oldest;
+        struct ring events;
         uint64_t committed; /* the last one that readers see */
-        uint64_t last;
-        size_t n_bytes;
 };
 
 int event_log_new(struct event_log **ret_log) {
@@ -19,34 +17,16 @@ int event_log_new(struct event_log **ret_log) {
 
         if (!log)
                 return -ENOMEM;
+        log->events = (struct ring){ .n_max = EVENT_LOG_EVENTS_MAX, .n_bytes_max = EVENT_LOG_BYTES_MAX };
         *ret_log = log;
         return 0;
-}
-
-static struct logged_event **event_place(struct event_log *log, uint64_t number) {
-        return &log->events[number % EVENT_LOG_EVENTS_MAX];
-}
-
-static size_t event_size(const struct logged_event *event) {
-        return sizeof(*event) + event->key.length + event->client.length + event->user.length;
-}
-
-static void drop_oldest(struct event_log *log) {
-        struct logged_event **place = event_place(log, ++log->before_oldest);
-
-        if (!*place)
-                return;
-        log->n_bytes -= event_size(*place);
-        free(*place);
-        *place = NULL;
 }
 
 struct event_log *event_log_free(struct event_log *log) {
         if (!log)
                 return NULL;
 
-        while (log->before_oldest < log->last)
-                drop_oldest(log);
+        ring_clear(&log->events);
         free(log);
         return NULL;
 }
@@ -61,58 +41,31 @@ static struct slice shortened(struct slice text) {
         return text;
 }
 
-static struct slice copy_text(uint8_t **at, struct slice text) {
-        uint8_t *copy = *at;
-
-        if (!text.data)
-                return text;
-        memcpy(copy, text.data, text.length);
-        *at += text.length;
-        return (struct slice){ copy, text.length };
-}
-
-/* Return a copy that owns its texts, or NULL. */
-static struct logged_event *copy_event(const struct logged_event *event) {
-        struct logged_event *copy;
-        uint8_t *at;
-
-        copy = malloc(event_size(event));
-        if (!copy)
-                return NULL;
-        *copy = *event;
-        at = (uint8_t *)(copy + 1);
-        copy->key = copy_text(&at, event->key);
-        copy->client = copy_text(&at, event->client);
-        copy->user = copy_text(&at, event->user);
-        return copy;
-}
-
 void event_log_add(struct event_log *log, const struct logged_event *event) {
-        struct logged_event added = *event;
+        struct slice key = shortened(event->key), client = shortened(event->client),
+                     user = shortened(event->user);
+        struct logged_event *added =
+                ring_add(&log->events, sizeof(*added) + key.length + client.length + user.length + 3);
+        uint8_t *texts;
 
-        added.key = shortened(event->key);
-        added.is_key_shortened = added.key.length < event->key.length;
-        added.client = shortened(event->client);
-        added.user = shortened(event->user);
-        added.number = log->last + 1;
-        while (log->last > log->before_oldest && (log->last - log->before_oldest == EVENT_LOG_EVENTS_MAX ||
-                                                  log->n_bytes + event_size(&added) > EVENT_LOG_BYTES_MAX))
-                drop_oldest(log);
-
-        *event_place(log, ++log->last) = copy_event(&added);
-        if (*event_place(log, log->last))
-                log->n_bytes += event_size(&added);
+        if (!added)
+                return;
+        texts = (uint8_t *)(added + 1);
+        *added = *event;
+        added->number = log->events.last;
+        added->is_key_shortened = key.length < event->key.length;
+        added->key = slice_copy(&texts, key);
+        added->client = slice_copy(&texts, client);
+        added->user = slice_copy(&texts, user);
 }
 
 void event_log_commit(struct event_log *log) {
-        log->committed = log->last;
+        log->committed = log->events.last;
 }
 
 void event_log_roll_back(struct event_log *log, struct slice error) {
-        uint64_t number = log->committed > log->before_oldest ? log->committed : log->before_oldest;
-
-        while (number++ < log->last) {
-                struct logged_event *event = *event_place(log, number);
+        while (log->committed < log->events.last) {
+                struct logged_event *event = ring_find(&log->events, ++log->committed);
 
                 if (!event || event->kind == LOGGED_REFUSED)
                         continue;
@@ -121,7 +74,6 @@ void event_log_roll_back(struct event_log *log, struct slice error) {
                 event->has_version = false;
                 event->error = error;
         }
-        log->committed = log->last;
 }
 
 uint64_t event_log_last(const struct event_log *log) {
@@ -129,7 +81,7 @@ uint64_t event_log_last(const struct event_log *log) {
 }
 
 uint64_t event_log_before_oldest(const struct event_log *log) {
-        return log->before_oldest < log->committed ? log->before_oldest : log->committed;
+        return log->events.before_oldest < log->committed ? log->events.before_oldest : log->committed;
 }
 
 const struct logged_event *event_log_next(const struct event_log *log, uint64_t *number, uint64_t *n_lost) {
@@ -140,7 +92,7 @@ const struct logged_event *event_log_next(const struct event_log *log, uint64_t 
                 *number = oldest;
         }
         while (*number < log->committed) {
-                const struct logged_event *event = log->events[++*number % EVENT_LOG_EVENTS_MAX];
+                const struct logged_event *event = ring_find(&log->events, ++*number);
 
                 if (event && event->kind != LOGGED_NOTHING)
                         return event;
