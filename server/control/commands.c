@@ -120,8 +120,8 @@ static int reset_store(struct control_call *call) {
         request_waits_end(&control->waits, control->pipeline, INT64_MAX);
         delayed_replies_drop(&control->delayed);
         fault_rules_clear(&control->faults);
-        journal_clear(&control->journal);
-        journal_clear(&control->notifications);
+        ring_clear(&control->journal);
+        ring_clear(&control->notifications);
         test_clock_reset(&control->clock);
         return 0;
 }
@@ -257,7 +257,7 @@ static int set_fault(struct control_call *call) {
 /* requests */
 
 static int list_journal(struct control_call *call, const struct query_form *form,
-                        const struct journal *journal, journal_format *format) {
+                        const struct ring *journal) {
         CLEANUP(query_deinit) struct query query = { 0 };
         CLEANUP(buf_deinit) struct buf text = { 0 };
         int r;
@@ -265,7 +265,7 @@ static int list_journal(struct control_call *call, const struct query_form *form
         r = call_read_query(call, 0, form, &query);
         if (r < 0)
                 return r;
-        r = journal_write(journal, &query.selection, query.after, format, &text);
+        r = journal_write(journal, &query.selection, query.after, &text);
         return r < 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
 
@@ -273,7 +273,7 @@ static int list_requests(struct control_call *call) {
         static const struct query_form form = { QUERY_CLIENT | QUERY_VERB | QUERY_KEY | QUERY_AFTER,
                                                 "client, verb, key or after was expected" };
 
-        return list_journal(call, &form, &call->control->journal, journal_format_request);
+        return list_journal(call, &form, &call->control->journal);
 }
 
 /* notifications, watchers */
@@ -282,7 +282,7 @@ static int list_notifications(struct control_call *call) {
         static const struct query_form form = { QUERY_CLIENT | QUERY_KEY | QUERY_AFTER,
                                                 "client, key or after was expected" };
 
-        return list_journal(call, &form, &call->control->notifications, journal_format_notification);
+        return list_journal(call, &form, &call->control->notifications);
 }
 
 static int list_watchers(struct control_call *call) {

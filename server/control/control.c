@@ -42,7 +42,7 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
         struct control *control = userdata;
         struct request *request = &invocation->request;
         const struct fault_rule *rule = NULL;
-        struct journal_request entry = {
+        struct journal_entry entry = {
                 .wall_ms = now.wall_ms,
                 .client = request->client,
                 .verb = request->verb,
@@ -122,18 +122,17 @@ static void record_notification(struct control *control, struct slice client,
                                 const struct pending_notification *notification,
                                 const struct fault_rule *rule) {
         CLEANUP(buf_deinit) struct buf version = { 0 };
-        uint64_t number =
-                journal_add(&control->notifications,
-                            &(struct journal_request){
-                                    .wall_ms = test_clock_read(&control->clock, control->real).wall_ms,
-                                    .client = client,
-                                    .verb = notification->value.data ? VERB_SET : VERB_DEL,
-                                    .key = notification->key,
-                                    .payload = notification->value,
-                                    .fault = rule ? fault_action_name(rule->action) : NULL });
 
         pipeline_append_version(control->pipeline, notification->version, &version);
-        journal_add_reply(&control->notifications, number, (struct slice){ 0 }, buf_slice(&version));
+        journal_add(
+                &control->notifications,
+                &(struct journal_entry){ .wall_ms = test_clock_read(&control->clock, control->real).wall_ms,
+                                         .is_notification = true,
+                                         .client = client,
+                                         .key = notification->key,
+                                         .payload = notification->value,
+                                         .version = buf_slice(&version),
+                                         .fault = rule ? fault_action_name(rule->action) : NULL });
 }
 
 static int control_on_notification(void *userdata, struct slice client,
@@ -185,6 +184,8 @@ int control_new(struct control **ret_control, struct pipeline *pipeline, outage_
                 return -ENOMEM;
 
         control->pipeline = pipeline;
+        control->journal = JOURNAL_RING;
+        control->notifications = JOURNAL_RING;
         control->begin_outage = begin_outage;
         control->outage_userdata = userdata;
         control->hooks = (struct hooks){
@@ -209,8 +210,8 @@ struct control *control_free(struct control *control) {
         request_waits_deinit(&control->waits);
         delayed_replies_drop(&control->delayed);
         fault_rules_clear(&control->faults);
-        journal_deinit(&control->journal);
-        journal_deinit(&control->notifications);
+        ring_clear(&control->journal);
+        ring_clear(&control->notifications);
         free(control);
         return NULL;
 }

@@ -45,8 +45,7 @@ struct control {
         struct test_clock clock;
         struct now real; /* the real time of the current wake-up */
         struct fault_rules faults;
-        struct journal journal;
-        struct journal notifications;
+        struct ring journal, notifications; /* control/journal.h */
         /* Ring buffer: the request with number n has the index n % INJECTED_FAULTS_MAX. */
         struct injected_fault injected_faults[INJECTED_FAULTS_MAX];
         struct delayed_replies delayed;

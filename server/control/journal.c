@@ -3,158 +3,111 @@
 #include "control/journal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/json.h"
 #include "protocol/resp3.h"
 
 /* Requests with more words are written as a payload. */
 #define WORDS_MAX 16
 
+enum exchange_part { PART_CLIENT, PART_KEY, PART_PAYLOAD, PART_VERSION, PART_REPLY, N_PARTS };
+#define PART_ABSENT SIZE_MAX
+
+/* A record of the ring. */
 struct exchange {
-        struct journal_request request; /* its slices point into bytes */
-        struct buf bytes;
-        struct buf reply, version;
-        bool has_reply;
+        int64_t wall_ms;
+        enum verb verb;
+        bool is_notification;
+        const char *fault;
+        size_t lengths[N_PARTS]; /* PART_ABSENT: null in the line */
+        uint8_t bytes[];         /* all parts */
 };
 
-static size_t exchange_size(const struct exchange *exchange) {
-        return sizeof(*exchange) + exchange->bytes.length + exchange->reply.length +
-               exchange->version.length;
+static struct slice part_of(const struct exchange *exchange, enum exchange_part part) {
+        struct slice found = { exchange->bytes, 0 };
+
+        for (int i = 0; i <= (int)part; i++) {
+                found.data += found.length;
+                found.length = exchange->lengths[i] == PART_ABSENT ? 0 : exchange->lengths[i];
+        }
+        return exchange->lengths[part] == PART_ABSENT ? (struct slice){ 0 } : found;
 }
 
-static void exchange_free(struct exchange *exchange) {
-        buf_deinit(&exchange->bytes);
-        buf_deinit(&exchange->reply);
-        buf_deinit(&exchange->version);
-        free(exchange);
+/* Copy a part behind those before it. The record has room for it. */
+static void set_part(struct exchange *exchange, enum exchange_part part, struct slice bytes) {
+        exchange->lengths[part] = bytes.data ? bytes.length : PART_ABSENT;
+        if (bytes.length > 0)
+                memcpy((uint8_t *)part_of(exchange, part).data, bytes.data, bytes.length);
 }
 
-CLEANUP_FUNCTION(cleanup_exchange, struct exchange *, exchange_free)
-
-static struct exchange **exchange_slot(const struct journal *journal, uint64_t index) {
-        return &journal->exchanges[index % JOURNAL_SLOTS];
-}
-
-static void remove_exchange(struct journal *journal, struct exchange **exchange) {
-        if (!*exchange)
-                return;
-        journal->n_bytes -= exchange_size(*exchange);
-        exchange_free(*exchange);
-        *exchange = NULL;
-}
-
-static void remove_first_exchange(struct journal *journal) {
-        remove_exchange(journal, exchange_slot(journal, journal->first++));
-}
-
-/* Remove the oldest exchanges until the limits are met. The newest exchange always stays. */
-static void enforce_limits(struct journal *journal) {
-        while (journal->next - journal->first > JOURNAL_SLOTS - 1 ||
-               (journal->n_bytes > JOURNAL_BYTES_MAX && journal->next - journal->first > 1))
-                remove_first_exchange(journal);
-}
-
-void journal_clear(struct journal *journal) {
-        while (journal->first < journal->next)
-                remove_first_exchange(journal);
-        journal->first = 0;
-        journal->next = 0;
-}
-
-void journal_deinit(struct journal *journal) {
-        journal_clear(journal);
-        free(journal->exchanges);
-        journal->exchanges = NULL;
-}
-
-/* Return the copy of the original in exchange->bytes, and advance *offset behind it. */
-static struct slice copied_slice(const struct exchange *exchange, size_t *offset, struct slice original) {
-        struct slice copy = { exchange->bytes.data + *offset, original.length };
-
-        *offset += original.length;
-        return original.data ? copy : original;
-}
-
-static struct exchange *exchange_new(const struct journal_request *request) {
-        CLEANUP(cleanup_exchange) struct exchange *exchange = calloc(1, sizeof(*exchange));
-        size_t offset = 0;
+uint64_t journal_add(struct ring *journal, const struct journal_entry *entry) {
+        struct exchange *exchange =
+                ring_add(journal, sizeof(*exchange) + entry->client.length + entry->key.length +
+                                          entry->payload.length + entry->version.length);
 
         if (!exchange)
-                return NULL;
-
-        buf_append_slice(&exchange->bytes, request->client);
-        buf_append_slice(&exchange->bytes, request->key);
-        buf_append_slice(&exchange->bytes, request->payload);
-        buf_append(&exchange->bytes, "", 1); /* for empty fields: data NULL would mean absent */
-        if (buf_failed(&exchange->bytes))
-                return NULL;
-
-        exchange->request = *request;
-        exchange->request.client = copied_slice(exchange, &offset, request->client);
-        exchange->request.key = copied_slice(exchange, &offset, request->key);
-        exchange->request.payload = copied_slice(exchange, &offset, request->payload);
-        return take_ptr(&exchange);
+                return journal->last;
+        exchange->wall_ms = entry->wall_ms;
+        exchange->verb = entry->verb;
+        exchange->is_notification = entry->is_notification;
+        exchange->fault = entry->fault;
+        set_part(exchange, PART_CLIENT, entry->client);
+        set_part(exchange, PART_KEY, entry->key);
+        set_part(exchange, PART_PAYLOAD, entry->payload);
+        set_part(exchange, PART_VERSION, entry->version);
+        exchange->lengths[PART_REPLY] = PART_ABSENT;
+        return journal->last;
 }
 
-uint64_t journal_add(struct journal *journal, const struct journal_request *request) {
-        struct exchange *exchange;
+void journal_add_reply(struct ring *journal, uint64_t number, struct slice payload, struct slice version) {
+        struct exchange *exchange = ring_find(journal, number);
+        struct slice request;
 
-        if (!journal->exchanges)
-                journal->exchanges = calloc(JOURNAL_SLOTS, sizeof(struct exchange *));
-        exchange = journal->exchanges ? exchange_new(request) : NULL;
-        if (!exchange)
-                return 0;
-
-        *exchange_slot(journal, journal->next++) = exchange;
-        journal->n_bytes += exchange_size(exchange);
-        enforce_limits(journal);
-        return journal->next;
-}
-
-static struct exchange *find_exchange(const struct journal *journal, uint64_t number) {
-        return number > journal->first && number <= journal->next ? *exchange_slot(journal, number - 1)
-                                                                  : NULL;
-}
-
-void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload,
-                       struct slice version) {
-        struct exchange *exchange = find_exchange(journal, number);
-
-        if (!exchange || exchange->has_reply)
+        if (!exchange || exchange->lengths[PART_REPLY] != PART_ABSENT)
                 return;
-
-        journal->n_bytes -= exchange_size(exchange);
-        buf_append_slice(&exchange->reply, payload);
-        buf_append_slice(&exchange->version, version);
-        exchange->has_reply = !buf_failed(&exchange->reply) && !buf_failed(&exchange->version);
-        journal->n_bytes += exchange_size(exchange);
-        enforce_limits(journal);
+        request = part_of(exchange, PART_PAYLOAD);
+        exchange = ring_resize(journal, number,
+                               sizeof(*exchange) + (size_t)(request.data - exchange->bytes) +
+                                       request.length + version.length + payload.length);
+        if (!exchange)
+                return;
+        set_part(exchange, PART_VERSION, version);
+        set_part(exchange, PART_REPLY, payload);
 }
 
 static bool is_exchange_selected(const struct exchange *exchange, const struct selection *selection,
                                  uint64_t *budget) {
-        return exchange && selection_matches(selection, exchange->request.client, exchange->request.verb,
-                                             exchange->request.key, budget);
+        return selection_matches(selection, part_of(exchange, PART_CLIENT), exchange->verb,
+                                 part_of(exchange, PART_KEY), budget);
 }
 
-void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget) {
-        for (uint64_t i = journal->first; i < journal->next; i++)
-                if (is_exchange_selected(*exchange_slot(journal, i), selection, budget))
-                        remove_exchange(journal, exchange_slot(journal, i));
+/* Return the next selected exchange, and set *number, which was before it, to its number; NULL: none. */
+static const struct exchange *next_exchange(const struct ring *journal, const struct selection *selection,
+                                            uint64_t *number, uint64_t *budget) {
+        if (*number < journal->before_oldest)
+                *number = journal->before_oldest;
+        while (*number < journal->last) {
+                const struct exchange *exchange = ring_find(journal, ++*number);
+
+                if (exchange && is_exchange_selected(exchange, selection, budget))
+                        return exchange;
+        }
+        return NULL;
 }
 
-static uint64_t first_index_after(const struct journal *journal, uint64_t after) {
-        return after > journal->first ? after : journal->first;
+void journal_remove(struct ring *journal, const struct selection *selection, uint64_t *budget) {
+        uint64_t number = 0;
+
+        while (next_exchange(journal, selection, &number, budget))
+                ring_remove(journal, number);
 }
 
-int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
+int journal_count(const struct ring *journal, const struct selection *selection, uint64_t after,
                   uint64_t *ret_n) {
         uint64_t budget = JOURNAL_STEPS_MAX, n = 0;
 
-        for (uint64_t i = first_index_after(journal, after); i < journal->next; i++)
-                n += is_exchange_selected(*exchange_slot(journal, i), selection, &budget);
+        while (next_exchange(journal, selection, &after, &budget))
+                n++;
         if (budget == 0)
                 return -ERANGE;
 
@@ -187,48 +140,39 @@ static void write_request(struct buf *line, struct slice payload) {
         buf_append_string(line, "]");
 }
 
-void journal_format_request(const struct exchange *exchange, struct buf *line) {
-        const struct journal_request *request = &exchange->request;
-
-        json_add_bytes(line, "verb", verbs[request->verb].text, false);
-        json_add_bytes(line, "key", request->key, false);
-        write_request(line, request->payload);
-        json_add_bytes(line, "reply",
-                       exchange->has_reply ? buf_slice(&exchange->reply) : (struct slice){ 0 }, false);
-        json_add_bytes(line, "version",
-                       exchange->version.length > 0 ? buf_slice(&exchange->version) : (struct slice){ 0 },
-                       false);
+static void add_part(struct buf *line, const char *name, const struct exchange *exchange,
+                     enum exchange_part part) {
+        json_add_bytes(line, name, part_of(exchange, part), false);
 }
 
-void journal_format_notification(const struct exchange *exchange, struct buf *line) {
-        const struct journal_request *request = &exchange->request;
-
-        json_add_bytes(line, "key", request->key, false);
-        json_add_bytes(line, "event", slice_from_string(request->verb == VERB_SET ? "SET" : "DELETE"),
-                       false);
-        json_add_bytes(line, "value", request->payload, false);
-        json_add_bytes(line, "version", buf_slice(&exchange->version), false);
-}
-
-static void write_exchange(const struct exchange *exchange, uint64_t number, journal_format *format,
-                           struct buf *lines) {
-        const struct journal_request *request = &exchange->request;
-
+static void write_exchange(const struct exchange *exchange, uint64_t number, struct buf *lines) {
         json_begin(lines);
         json_add_uint(lines, "number", number);
-        json_add_uint(lines, "time", (uint64_t)request->wall_ms);
-        json_add_bytes(lines, "client", request->client, false);
-        format(exchange, lines);
-        json_add_bytes(lines, "fault", slice_from_string(request->fault), false);
+        json_add_uint(lines, "time", (uint64_t)exchange->wall_ms);
+        add_part(lines, "client", exchange, PART_CLIENT);
+        if (!exchange->is_notification)
+                json_add_bytes(lines, "verb", verbs[exchange->verb].text, false);
+        add_part(lines, "key", exchange, PART_KEY);
+        if (exchange->is_notification) {
+                bool is_set = exchange->lengths[PART_PAYLOAD] != PART_ABSENT;
+
+                json_add_bytes(lines, "event", slice_from_string(is_set ? "SET" : "DELETE"), false);
+                add_part(lines, "value", exchange, PART_PAYLOAD);
+        } else {
+                write_request(lines, part_of(exchange, PART_PAYLOAD));
+                add_part(lines, "reply", exchange, PART_REPLY);
+        }
+        add_part(lines, "version", exchange, PART_VERSION);
+        json_add_bytes(lines, "fault", slice_from_string(exchange->fault), false);
         json_end(lines);
 }
 
-int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                  journal_format *format, struct buf *lines) {
+int journal_write(const struct ring *journal, const struct selection *selection, uint64_t after,
+                  struct buf *lines) {
         uint64_t budget = JOURNAL_STEPS_MAX;
+        const struct exchange *exchange;
 
-        for (uint64_t i = first_index_after(journal, after); i < journal->next; i++)
-                if (is_exchange_selected(*exchange_slot(journal, i), selection, &budget))
-                        write_exchange(*exchange_slot(journal, i), i + 1, format, lines);
+        while ((exchange = next_exchange(journal, selection, &after, &budget)))
+                write_exchange(exchange, after, lines);
         return budget == 0 ? -ERANGE : 0;
 }

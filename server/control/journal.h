@@ -1,53 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/ring.h"
 #include "control/selection.h"
 
-struct exchange;
-
 /*
- * The requests that the store received, with their replies, so that tests can check them. A request
- * with its reply is an exchange. The number of exchanges and their bytes are limited: the oldest
- * exchanges are removed first. All zeros is an empty journal.
- *
- * Requests are numbered from 1. journal_clear() restarts the numbers.
+ * The requests that the store received, with their replies, or the notifications, so that tests can check
+ * them. They are records of a ring: numbered from 1, and the oldest ones are removed first. ring_clear()
+ * restarts the numbers.
  */
-struct journal {
-        struct exchange **exchanges; /* ring buffer of JOURNAL_SLOTS; NULL: removed */
-        uint64_t first, next;        /* indexes of exchanges; the number of a request is its index + 1 */
-        size_t n_bytes;
+#define JOURNAL_RECORDS_MAX 10000
+#define JOURNAL_BYTES_MAX   ((size_t)16 << 20)
+#define JOURNAL_RING        ((struct ring){ .n_max = JOURNAL_RECORDS_MAX, .n_bytes_max = JOURNAL_BYTES_MAX })
+
+/* A received request, or a notification. All fields are borrowed. */
+struct journal_entry {
+        int64_t wall_ms;
+        bool is_notification;
+        enum verb verb; /* of a request */
+        struct slice client, key;
+        struct slice payload; /* of a notification: the value; absent: the key was deleted */
+        struct slice version; /* of a notification */
+        const char *fault;    /* name of the injected fault, a literal; NULL: none */
 };
 
-/* One slot stays free: a new exchange is added before the oldest one is removed. */
-#define JOURNAL_SLOTS     10000
-#define JOURNAL_BYTES_MAX ((size_t)16 << 20)
+/* Add a copy, and return its number. Without memory, the number has no record. */
+uint64_t journal_add(struct ring *journal, const struct journal_entry *entry);
 
-void journal_clear(struct journal *journal);
-void journal_deinit(struct journal *journal);
+/* Store the reply to a request. Ignores removed requests, and a second reply. */
+void journal_add_reply(struct ring *journal, uint64_t number, struct slice payload, struct slice version);
 
 /*
- * Remove the matching requests. *budget is decremented as by selection_matches(); if it is 0
+ * Remove the matching records. *budget is decremented as by selection_matches(); if it is 0
  * afterwards, some remain.
  */
-void journal_remove(struct journal *journal, const struct selection *selection, uint64_t *budget);
-
-/* A received request. All fields are borrowed. */
-struct journal_request {
-        int64_t wall_ms;
-        struct slice client;
-        enum verb verb;
-        struct slice key;
-        struct slice payload;
-        const char *fault; /* name of the injected fault, a literal; NULL: none */
-};
-
-/* Return the number of the request; 0 if memory is exhausted. */
-uint64_t journal_add(struct journal *journal, const struct journal_request *request);
-
-/* Store the reply to a request. Ignores number 0, removed requests, and a second reply. */
-void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
+void journal_remove(struct ring *journal, const struct selection *selection, uint64_t *budget);
 
 /*
  * Limit of the matching steps of journal_count() and journal_write(), so that a command does not
@@ -57,33 +44,21 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
 #define JOURNAL_STEPS_MAX (UINT64_C(1) << 24)
 
 /*
- * Count the matching requests with a number greater than `after`. Returns 0, or -ERANGE if matching
- * needs more than JOURNAL_STEPS_MAX steps.
+ * Count the matching records with a number greater than `after`. Returns 0, or -ERANGE if matching needs
+ * more than JOURNAL_STEPS_MAX steps.
  */
-int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
+int journal_count(const struct ring *journal, const struct selection *selection, uint64_t after,
                   uint64_t *ret_n);
 
-/* Appends the fields of an exchange that only this kind of journal has. */
-typedef void journal_format(const struct exchange *exchange, struct buf *line);
-
 /*
- * A request: verb, key, request, reply, version. The field request is an array of words. If the
- * request is malformed, or its words are not valid UTF-8 or more than 16, the line has the field
- * payload instead.
+ * Append a line of JSON for each matching record with a number greater than `after`: number, time (ms),
+ * client, then of a request: verb, key, request, reply, version; of a notification: key, event (SET or
+ * DELETE), value (of SET), version; then fault.
+ *
+ * The field request is an array of words. If the request is malformed, or its words are not valid UTF-8
+ * or more than 16, the line has the field payload instead. A field whose bytes are not UTF-8 is in
+ * base64, and its name ends in _base64 (json_add_bytes()). Returns as journal_count(). After an error
+ * some lines are missing.
  */
-journal_format journal_format_request;
-
-/*
- * A notification: key, event (SET or DELETE), value (of SET), version. The verb of a notification is
- * VERB_SET or VERB_DEL, its payload is the value, and its version is stored with journal_add_reply().
- */
-journal_format journal_format_notification;
-
-/*
- * Append a line of JSON for each matching request with a number greater than `after`: number, time
- * (ms), client, the fields of the format, fault. A field whose bytes are not UTF-8 is in base64, and
- * its name ends in _base64 (json_add_bytes()). Returns as journal_count(). After an error some lines
- * are missing.
- */
-int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                  journal_format *format, struct buf *lines);
+int journal_write(const struct ring *journal, const struct selection *selection, uint64_t after,
+                  struct buf *lines);
