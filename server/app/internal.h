@@ -8,7 +8,6 @@
 #include "codec/invocation.h"
 #include "control/control.h"
 #include "http/console.h"
-#include "http/console_api.h"
 #include "http/http_server.h"
 #include "http/pages.h"
 #include "mqtt/link.h"
@@ -81,11 +80,10 @@ struct server {
         struct pipeline *pipeline;
         /* NULL with --dev until the private broker is ready, and after the link was closed */
         struct link *link;
-        struct dev_broker *dev_broker;   /* NULL: none */
-        struct http_server *http;        /* NULL: none */
-        struct console *console;         /* NULL: none */
-        struct console_api *console_api; /* NULL: none; freed after the pipeline */
-        struct control *control;         /* NULL: none */
+        struct dev_broker *dev_broker; /* NULL: none */
+        struct http_server *http;      /* NULL: none */
+        struct console *console;       /* NULL: none; freed after the pipeline */
+        struct control *control;       /* NULL: none */
         /* Of test control: asked for, and not begun. It begins when the link is down. */
         struct {
                 enum outage_of of;

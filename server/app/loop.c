@@ -93,8 +93,7 @@ static void server_on_link_closed(void *userdata) {
         if (server->cluster.is_member && server->commit_worker.is_running)
                 _exit(server->exit_code); /* while etcd is away, the commit does not end */
         http_close(take_ptr(&server->http));
-        console_api_close(server->console_api);
-        console_close(take_ptr(&server->console));
+        console_close(server->console);
         dev_broker_stop(server->dev_broker);
         server_close_handles(server);
 }

@@ -206,8 +206,8 @@ int server_create_pipeline(struct server *server) {
                 return r;
         take_ptr(&state);
         server->view.pipeline = server->pipeline;
-        if (server->console_api)
-                console_api_observe(server->console_api, server->pipeline);
+        if (server->console)
+                console_observe(server->console, server->pipeline);
         if (config->control)
                 r = open_control(server);
         if (r < 0)

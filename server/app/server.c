@@ -93,18 +93,15 @@ static int open_console(struct server *server) {
         const struct console_config console_config = { .view = &server->view,
                                                        .is_dev = config->dev,
                                                        .has_control = config->control,
-                                                       .stores_data = config_stores_data(config) };
-        const struct console_api_config api_config = { .view = &server->view,
-                                                       .has_control = config->control,
+                                                       .stores_data = config_stores_data(config),
                                                        .now = now_for_console,
                                                        .updated = server_update,
                                                        .userdata = server };
         int r = console_open(&server->console, &server->loop, server->http, &console_config);
 
-        if (r < 0)
-                return r;
-        console_set_users(server->console, config->console_users);
-        return console_api_open(&server->console_api, &server->loop, server->console, &api_config);
+        if (r == 0)
+                console_set_users(server->console, config->console_users);
+        return r;
 }
 
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
@@ -240,8 +237,7 @@ static int run_loop(struct server *server) {
                 start_handles(server);
         } else {
                 http_close(take_ptr(&server->http));
-                console_api_close(server->console_api);
-                console_close(take_ptr(&server->console));
+                console_close(server->console);
                 server_close_handles(server);
         }
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -304,7 +300,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
                 pipeline_free(server.pipeline);
         else
                 storage_close(server.storage);
-        console_api_free(server.console_api);
+        console_free(server.console);
         policy_free(server.config.policy); /* if no pipeline was created to own it */
         console_users_free(server.config.console_users);
         config_deinit(&server.reloaded);

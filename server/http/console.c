@@ -7,168 +7,12 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "base/system_clock.h"
 #include "http/console_files.h"
-#include "http/console_origin.h"
+#include "http/console_internal.h"
 #include "http/health.h"
 
-#define JSON "application/json"
-
-/*
- * The reply to a wrong token comes after REFUSAL_MS, which slows down guessing. At most REFUSALS_MAX
- * replies wait: half the connections that the server permits to one address, so that others behind the
- * same proxy can still connect. Further replies come at once: a token has 256 random bits.
- */
-#define REFUSAL_MS   1000
-#define REFUSALS_MAX 8
-
-struct refusal {
-        struct http_exchange *exchange; /* NULL: a free place */
-        uint64_t due_ms;                /* time of the loop; UINT64_MAX: the reply is given */
-};
-
-struct console {
-        struct console_config config;
-        struct http_server *http;
-        const struct console_users *users;
-        unsigned int n_users_set; /* how often the users were set */
-        struct log_limit wrong_tokens;
-        struct refusal refusals[REFUSALS_MAX];
-        uv_timer_t refusal_timer; /* runs while a refusal waits */
-        struct health_history history;
-        int64_t started_ms;
-        uv_timer_t sampler;
-        struct http_route *file_routes;
-        int n_open_handles;
-};
-
-/* 1. Who sends the request */
-
-/* Return the token of "Bearer TOKEN", or absent. */
-static struct slice token_of(const struct http_exchange *exchange) {
-        static const char scheme[] = "Bearer ";
-        struct slice header = http_header(exchange, "Authorization");
-
-        return slice_starts_with(header, slice_from_string(scheme)) ? slice_skip(header, strlen(scheme))
-                                                                    : (struct slice){ 0 };
-}
-
-const struct console_user *console_user_of(const struct console *console,
-                                           const struct http_exchange *exchange) {
-        static const struct console_user developer = { .name = (char *)"dev", .is_operator = true };
-        struct slice token = token_of(exchange);
-
-        if (console->users)
-                return token.data ? console_users_find(console->users, token) : NULL;
-        return console->config.is_dev ? &developer : NULL;
-}
-
-static void reply_refused(struct http_exchange *exchange) {
-        http_reply_error(exchange, HTTP_UNAUTHORIZED, "the token is wrong");
-}
-
-static void reply_to_due_refusals(uv_timer_t *timer) {
-        struct console *console = timer->data;
-        uint64_t now_ms = uv_now(timer->loop), next_ms = UINT64_MAX;
-
-        for (size_t i = 0; i < REFUSALS_MAX; i++) {
-                struct refusal *refusal = &console->refusals[i];
-
-                if (!refusal->exchange)
-                        continue;
-                if (refusal->due_ms <= now_ms) {
-                        refusal->due_ms = UINT64_MAX;
-                        reply_refused(refusal->exchange);
-                } else if (refusal->due_ms < next_ms) {
-                        next_ms = refusal->due_ms;
-                }
-        }
-        if (next_ms != UINT64_MAX)
-                uv_timer_start(timer, reply_to_due_refusals, next_ms - now_ms, 0);
-}
-
-static void on_refusal_ended(void *userdata) {
-        struct refusal *refusal = userdata;
-
-        refusal->exchange = NULL;
-}
-
-/* Reply to a wrong token after REFUSAL_MS, or at once if there is no free place. */
-static void refuse_later(struct console *console, struct http_exchange *exchange) {
-        uv_timer_t *timer = &console->refusal_timer;
-        struct refusal *refusal = console->refusals;
-
-        while (refusal < console->refusals + REFUSALS_MAX && refusal->exchange)
-                refusal++;
-        if (refusal == console->refusals + REFUSALS_MAX) {
-                reply_refused(exchange);
-                return;
-        }
-        *refusal = (struct refusal){ exchange, uv_now(timer->loop) + REFUSAL_MS };
-        http_wait(exchange, &(struct http_waiting){ .ended = on_refusal_ended, .userdata = refusal });
-        if (!uv_is_active((uv_handle_t *)timer))
-                uv_timer_start(timer, reply_to_due_refusals, REFUSAL_MS, 0);
-}
-
-/* Check the token, if there are users and the request has one; if it is wrong, refuse it. */
-static bool admit_token(struct console *console, struct http_exchange *exchange) {
-        struct http_peer peer = http_peer(exchange);
-        const struct log_field fields[] = { LOG_FIELD_TEXT("peer", slice_from_string(peer.text)), { 0 } };
-
-        if (!console->users || !token_of(exchange).data)
-                return true;
-        if (console_user_of(console, exchange))
-                return true;
-        log_limited_fields(&console->wrong_tokens, LOG_WARNING, "console: wrong token", fields);
-        refuse_later(console, exchange);
-        return false;
-}
-
-static bool admit_user(struct console *console, struct http_exchange *exchange) {
-        const struct console_user *user = console_user_of(console, exchange);
-        unsigned int needs = http_route(exchange)->needs;
-        bool is_dev = console->config.is_dev;
-
-        if (needs == CONSOLE_FOR_ALL || (user && (needs == CONSOLE_FOR_USERS || user->is_operator)))
-                return true;
-        if (user)
-                http_reply_error(exchange, HTTP_FORBIDDEN, "this needs an operator");
-        else
-                http_reply_error(exchange, HTTP_UNAUTHORIZED,
-                                 console->users || is_dev
-                                         ? "a token is missing"
-                                         : "the store has no --console-users: it only shows Health");
-        return false;
-}
-
-/* A form of another page can send a POST, but not with this Content-Type. */
-static bool admit_page(struct console *console, struct http_exchange *exchange) {
-        struct slice host = http_header(exchange, "Host"), origin = http_header(exchange, "Origin");
-        bool is_post = strcmp(http_route(exchange)->method, "POST") == 0;
-
-        if (!console->users && !console_host_is_address(host))
-                http_reply_error(exchange, HTTP_FORBIDDEN,
-                                 "without tokens the address must be an IP address or localhost");
-        else if (origin.data && !console_origin_is_own(origin, host))
-                http_reply_error(exchange, HTTP_FORBIDDEN,
-                                 "the request comes from a page of another server");
-        else if (is_post &&
-                 !slice_equal_string(http_header(exchange, "Content-Type"), "application/octet-stream"))
-                http_reply_error(exchange, HTTP_WRONG_TYPE,
-                                 "Content-Type application/octet-stream was expected");
-        else
-                return true;
-        return false;
-}
-
-static bool console_admit(void *userdata, struct http_exchange *exchange) {
-        return admit_page(userdata, exchange) && admit_token(userdata, exchange) &&
-               admit_user(userdata, exchange);
-}
-
-/* 2. The page */
+/* 1. The page, the session and health */
 
 static void handle_file(void *userdata, struct http_exchange *exchange) {
         const struct console_file *file = http_route(exchange)->subject;
@@ -180,22 +24,6 @@ static void handle_file(void *userdata, struct http_exchange *exchange) {
         http_reply_constant(exchange, is_known ? HTTP_NOT_MODIFIED : HTTP_OK, file->content_type,
                             is_known ? (struct slice){ 0 } : file->content);
 }
-
-static int add_files(struct console *console) {
-        console->file_routes = calloc(n_console_files, sizeof(*console->file_routes));
-        if (!console->file_routes)
-                return -ENOMEM;
-        for (size_t i = 0; i < n_console_files; i++)
-                console->file_routes[i] = (struct http_route){ .method = "GET",
-                                                               .path = console_files[i].path,
-                                                               .needs = CONSOLE_FOR_ALL,
-                                                               .subject = &console_files[i],
-                                                               .handle = handle_file };
-        console_add_routes(console, console->file_routes, n_console_files, console);
-        return 0;
-}
-
-/* 3. Session and health */
 
 static void handle_session(void *userdata, struct http_exchange *exchange) {
         const struct console *console = userdata;
@@ -213,7 +41,7 @@ static void handle_session(void *userdata, struct http_exchange *exchange) {
         json_add_bool(&json, "control", console->config.has_control);
         json_add_bytes(&json, "version", SLICE_LITERAL(STATESTORED_VERSION), false);
         json_end(&json);
-        http_reply(exchange, HTTP_OK, JSON, &json);
+        http_reply(exchange, HTTP_OK, CONSOLE_JSON, &json);
 }
 
 static void handle_health(void *userdata, struct http_exchange *exchange) {
@@ -226,13 +54,8 @@ static void handle_health(void *userdata, struct http_exchange *exchange) {
         struct buf json = { 0 };
 
         health_append(&json, &source);
-        http_reply(exchange, HTTP_OK, JSON, &json);
+        http_reply(exchange, HTTP_OK, CONSOLE_JSON, &json);
 }
-
-static const struct http_route api_routes[] = {
-        { "GET", "/api/session", .needs = CONSOLE_FOR_ALL, .handle = handle_session },
-        { "GET", "/api/health", .needs = CONSOLE_FOR_ALL, .handle = handle_health },
-};
 
 static void take_sample(uv_timer_t *timer) {
         struct console *console = timer->data;
@@ -246,15 +69,100 @@ static void take_sample(uv_timer_t *timer) {
                            wall_ms);
 }
 
-/* 4. The begin and the end */
+/* 2. For the handlers */
 
-void console_add_routes(struct console *console, const struct http_route *routes, size_t n_routes,
-                        void *userdata) {
-        http_add_routes(console->http, &(struct http_routes){ .routes = routes,
+struct pipeline *console_served_pipeline(const struct console *console, struct http_exchange *exchange) {
+        CLEANUP(buf_deinit) struct buf reason = { 0 };
+        struct gauges gauges;
+
+        if (console->pipeline) {
+                pipeline_read_gauges(console->pipeline, 0, &gauges);
+                if (gauges.broker_kind != BROKER_UNKNOWN)
+                        return console->pipeline;
+        }
+        readiness_append(&reason, console->config.view);
+        http_reply_error(exchange, HTTP_UNAVAILABLE,
+                         reason.length > 0 && buf_text(&reason) ? buf_text(&reason) : "not served now");
+        return NULL;
+}
+
+bool console_read_number(struct http_exchange *exchange, const char *name, uint64_t *ret_number) {
+        struct slice text = http_argument(exchange, name);
+
+        if (!text.data || parse_uint64(text, ret_number) == 0)
+                return true;
+        http_reply_error(exchange, HTTP_BAD_REQUEST, "a number was expected");
+        return false;
+}
+
+void console_json_next(struct buf *json) {
+        if (json->length > 0 && json->data[json->length - 1] != '[')
+                buf_append_string(json, ",");
+}
+
+/* 3. The begin and the end */
+
+static const struct http_route routes[] = {
+        { "GET", "/api/session", CONSOLE_FOR_ALL, NULL, handle_session },
+        { "GET", "/api/health", CONSOLE_FOR_ALL, NULL, handle_health },
+        { "GET", "/api/keys", CONSOLE_FOR_USERS, NULL, console_handle_keys },
+        { "GET", "/api/locks", CONSOLE_FOR_USERS, NULL, console_handle_locks },
+        { "POST", "/api/request", CONSOLE_FOR_USERS, NULL, console_handle_request },
+        { "POST", "/api/control", CONSOLE_FOR_OPERATORS, NULL, console_handle_control },
+        { "GET", "/api/clients", CONSOLE_FOR_OPERATORS, NULL, console_handle_clients },
+        { "GET", "/api/watchers", CONSOLE_FOR_OPERATORS, NULL, console_handle_watchers },
+        { "GET", "/api/events", CONSOLE_FOR_OPERATORS, NULL, console_handle_events },
+};
+
+static void add_routes(struct console *console, const struct http_route *added, size_t n_routes) {
+        http_add_routes(console->http, &(struct http_routes){ .routes = added,
                                                               .n_routes = n_routes,
                                                               .admit = console_admit,
                                                               .admit_userdata = console,
-                                                              .userdata = userdata });
+                                                              .userdata = console });
+}
+
+static int add_files(struct console *console) {
+        console->file_routes = calloc(n_console_files, sizeof(*console->file_routes));
+        if (!console->file_routes)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_console_files; i++)
+                console->file_routes[i] = (struct http_route){ .method = "GET",
+                                                               .path = console_files[i].path,
+                                                               .needs = CONSOLE_FOR_ALL,
+                                                               .subject = &console_files[i],
+                                                               .handle = handle_file };
+        add_routes(console, console->file_routes, n_console_files);
+        return 0;
+}
+
+static void init_timer(struct console *console, uv_loop_t *loop, uv_timer_t *timer) {
+        uv_timer_init(loop, timer);
+        timer->data = console;
+}
+
+CLEANUP_FUNCTION(cleanup_console, struct console *, console_free)
+
+int console_open(struct console **ret_console, uv_loop_t *loop, struct http_server *http,
+                 const struct console_config *config) {
+        CLEANUP(cleanup_console) struct console *console = calloc(1, sizeof(*console));
+
+        if (!console)
+                return -ENOMEM;
+        *console = (struct console){ .config = *config,
+                                     .http = http,
+                                     .started_ms = system_clock_wall_ms_rounded_up() };
+        console->lines = calloc(CONSOLE_LINES, sizeof(*console->lines));
+        if (!console->lines || event_log_new(&console->events) < 0 ||
+            client_table_new(&console->clients) < 0 || add_files(console) < 0)
+                return -ENOMEM;
+        add_routes(console, routes, ARRAY_LENGTH(routes));
+        init_timer(console, loop, &console->sampler);
+        init_timer(console, loop, &console->refusal_timer);
+        init_timer(console, loop, &console->stream_timer);
+        uv_timer_start(&console->sampler, take_sample, HEALTH_INTERVAL_MS, HEALTH_INTERVAL_MS);
+        *ret_console = take_ptr(&console);
+        return 0;
 }
 
 void console_set_users(struct console *console, const struct console_users *users) {
@@ -262,44 +170,25 @@ void console_set_users(struct console *console, const struct console_users *user
         console->n_users_set++;
 }
 
-unsigned int console_n_users_set(const struct console *console) {
-        return console->n_users_set;
-}
-
-int console_open(struct console **ret_console, uv_loop_t *loop, struct http_server *http,
-                 const struct console_config *config) {
-        CLEANUP(cleanup_free) struct console *console = calloc(1, sizeof(*console));
-
-        if (!console)
-                return -ENOMEM;
-        *console = (struct console){ .config = *config,
-                                     .http = http,
-                                     .started_ms = system_clock_wall_ms_rounded_up() };
-        if (add_files(console) < 0)
-                return -ENOMEM;
-        console_add_routes(console, api_routes, ARRAY_LENGTH(api_routes), console);
-        uv_timer_init(loop, &console->sampler);
-        console->sampler.data = console;
-        uv_timer_init(loop, &console->refusal_timer);
-        console->refusal_timer.data = console;
-        console->n_open_handles = 2;
-        uv_timer_start(&console->sampler, take_sample, HEALTH_INTERVAL_MS, HEALTH_INTERVAL_MS);
-        *ret_console = take_ptr(&console);
-        return 0;
-}
-
-static void console_on_closed(uv_handle_t *timer) {
-        struct console *console = timer->data;
-
-        if (--console->n_open_handles > 0)
-                return;
-        free(console->file_routes);
-        free(console);
+void console_observe(struct console *console, struct pipeline *pipeline) {
+        console->pipeline = pipeline;
+        pipeline_observe(pipeline, console->events, console->clients);
 }
 
 void console_close(struct console *console) {
         if (!console)
                 return;
-        uv_close((uv_handle_t *)&console->sampler, console_on_closed);
-        uv_close((uv_handle_t *)&console->refusal_timer, console_on_closed);
+        uv_close((uv_handle_t *)&console->sampler, NULL);
+        uv_close((uv_handle_t *)&console->refusal_timer, NULL);
+        uv_close((uv_handle_t *)&console->stream_timer, NULL);
+}
+
+void console_free(struct console *console) {
+        if (!console)
+                return;
+        event_log_free(console->events);
+        client_table_free(console->clients);
+        free(console->lines);
+        free(console->file_routes);
+        free(console);
 }

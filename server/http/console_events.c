@@ -29,7 +29,7 @@
 #define MATCHING_STEPS (100 * 1000)
 
 struct console_stream {
-        struct console_api *api;
+        struct console *console;
         struct http_exchange *exchange;
         struct slice pattern, client; /* absent: all */
         uint64_t number;              /* of the last event that was examined */
@@ -76,15 +76,15 @@ static void format_event(struct buf *text, const struct pipeline *pipeline,
 }
 
 /* A line does not replace that of a later event: only a stream that is far behind needs it. */
-static void append_event(struct buf *text, const struct console_api *api, const struct logged_event *event) {
-        struct console_line *line = &api->lines[event->number % CONSOLE_LINES];
+static void append_event(struct buf *text, const struct console *console, const struct logged_event *event) {
+        struct console_line *line = &console->lines[event->number % CONSOLE_LINES];
         size_t n_before = text->length, n_bytes;
 
         if (line->number == event->number) {
                 buf_append(text, line->bytes, line->n_bytes);
                 return;
         }
-        format_event(text, api->pipeline, event);
+        format_event(text, console->pipeline, event);
         n_bytes = text->length - n_before;
         if (buf_failed(text) || n_bytes > CONSOLE_LINE_SIZE_MAX || line->number > event->number)
                 return;
@@ -95,20 +95,20 @@ static void append_event(struct buf *text, const struct console_api *api, const 
 
 /* Append the next events to the empty buffer, as far as its size and the work of a call allow. */
 static void fill_buffer(struct console_stream *stream) {
-        const struct console_api *api = stream->api;
+        const struct console *console = stream->console;
         uint64_t n_lost = 0, budget = MATCHING_STEPS;
         const struct logged_event *event;
 
         for (int i = 0; i < EXAMINED_MAX && budget > MATCHING_STEPS / 2 &&
                         stream->pending.length < CONSOLE_STREAM_BUFFER &&
-                        (event = event_log_next(api->events, &stream->number, &n_lost));
+                        (event = event_log_next(console->events, &stream->number, &n_lost));
              i++) {
                 if (n_lost > 0)
                         buf_append_format(&stream->pending, "event: gap\ndata: {\"lost\":%llu}\n\n",
                                           (unsigned long long)n_lost);
                 n_lost = 0;
                 if (is_shown(stream, event, &budget))
-                        append_event(&stream->pending, api, event);
+                        append_event(&stream->pending, console, event);
         }
 }
 
@@ -117,7 +117,7 @@ static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
         int64_t now_ms = system_clock_mono_ms();
         struct slice rest;
 
-        if (console_n_users_set(stream->api->console) != stream->n_users_set)
+        if (stream->console->n_users_set != stream->n_users_set)
                 return HTTP_STREAM_END; /* the user may be removed: the reader may ask again */
         if (stream->n_sent == stream->pending.length) {
                 buf_reset(&stream->pending);
@@ -140,31 +140,31 @@ static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
 }
 
 void console_on_stream_timer(uv_timer_t *timer) {
-        const struct console_api *api = timer->data;
+        const struct console *console = timer->data;
         int64_t now_ms = system_clock_mono_ms();
 
         for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
-                const struct console_stream *stream = api->streams[i];
+                const struct console_stream *stream = console->streams[i];
 
-                if (stream && (event_log_last(api->events) > stream->number ||
+                if (stream && (event_log_last(console->events) > stream->number ||
                                now_ms - stream->sent_ms >= KEEPALIVE_MS ||
-                               stream->n_users_set != console_n_users_set(api->console)))
+                               stream->n_users_set != console->n_users_set))
                         http_stream_wake(stream->exchange);
         }
 }
 
 static void on_stream_ended(void *userdata) {
         struct console_stream *stream = userdata;
-        struct console_api *api = stream->api;
+        struct console *console = stream->console;
         bool is_last = true;
 
         for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
-                if (api->streams[i] == stream)
-                        api->streams[i] = NULL;
-                is_last &= !api->streams[i];
+                if (console->streams[i] == stream)
+                        console->streams[i] = NULL;
+                is_last &= !console->streams[i];
         }
         if (is_last)
-                uv_timer_stop(&api->stream_timer);
+                uv_timer_stop(&console->stream_timer);
         buf_deinit(&stream->pending);
         free(stream);
 }
@@ -183,16 +183,17 @@ static struct console_stream *stream_new(struct slice pattern, struct slice clie
 }
 
 /* Where to begin: absent: behind the last event; 0, or of another process: with the oldest one. */
-static uint64_t first_number(const struct console_api *api, bool is_given, uint64_t number) {
+static uint64_t first_number(const struct console *console, bool is_given, uint64_t number) {
         if (!is_given)
-                return event_log_last(api->events);
-        return number == 0 || number > event_log_last(api->events) ? event_log_before_oldest(api->events)
-                                                                   : number;
+                return event_log_last(console->events);
+        return number == 0 || number > event_log_last(console->events)
+                       ? event_log_before_oldest(console->events)
+                       : number;
 }
 
 void console_handle_events(void *userdata, struct http_exchange *exchange) {
         struct slice pattern = http_argument(exchange, "pattern");
-        struct console_api *api = userdata;
+        struct console *console = userdata;
         struct console_stream *stream;
         uint64_t number = 0;
         size_t place = 0;
@@ -203,20 +204,21 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
                 http_reply_error(exchange, HTTP_BAD_REQUEST, "the pattern is invalid");
                 return;
         }
-        while (place < CONSOLE_STREAMS_MAX && api->streams[place])
+        while (place < CONSOLE_STREAMS_MAX && console->streams[place])
                 place++;
         stream = place < CONSOLE_STREAMS_MAX ? stream_new(pattern, http_argument(exchange, "client")) : NULL;
         if (!stream) {
                 http_reply_error(exchange, HTTP_TOO_MANY, "too many streams");
                 return;
         }
-        stream->api = api;
-        stream->n_users_set = console_n_users_set(api->console);
+        stream->console = console;
+        stream->n_users_set = console->n_users_set;
         stream->exchange = exchange;
-        stream->number = first_number(api, http_argument(exchange, "after").data, number);
+        stream->number = first_number(console, http_argument(exchange, "after").data, number);
         buf_append_string(&stream->pending, ":\n\n"); /* the peer gets the headers at once */
-        api->streams[place] = stream;
-        uv_timer_start(&api->stream_timer, console_on_stream_timer, STREAM_INTERVAL_MS, STREAM_INTERVAL_MS);
+        console->streams[place] = stream;
+        uv_timer_start(&console->stream_timer, console_on_stream_timer, STREAM_INTERVAL_MS,
+                       STREAM_INTERVAL_MS);
         http_stream(exchange, "text/event-stream",
                     &(struct http_waiting){ read_stream, on_stream_ended, stream });
 }

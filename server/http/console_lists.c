@@ -4,11 +4,11 @@
 
 #include "http/console_internal.h"
 
-static void add_client(struct buf *json, const struct console_api *api, const struct client_usage *usage) {
+static void add_client(struct buf *json, const struct console *console, const struct client_usage *usage) {
         struct registration_usage registrations = { 0 };
 
-        if (api->pipeline)
-                registrations = pipeline_client_usage(api->pipeline, usage->client);
+        if (console->pipeline)
+                registrations = pipeline_client_usage(console->pipeline, usage->client);
         console_json_next(json);
         json_begin(json);
         json_add_bytes(json, "client", usage->client, false);
@@ -24,17 +24,17 @@ static void add_client(struct buf *json, const struct console_api *api, const st
 }
 
 void console_handle_clients(void *userdata, struct http_exchange *exchange) {
-        const struct console_api *api = userdata;
+        const struct console *console = userdata;
         const struct client_usage *usage = NULL;
         struct buf json = { 0 };
 
         json_begin(&json);
         json_add_name(&json, "clients");
         buf_append_string(&json, "[");
-        while ((usage = client_table_next(api->clients, usage)))
-                add_client(&json, api, usage);
+        while ((usage = client_table_next(console->clients, usage)))
+                add_client(&json, console, usage);
         buf_append_string(&json, "]");
-        json_add_bool(&json, "truncated", client_table_is_truncated(api->clients));
+        json_add_bool(&json, "truncated", client_table_is_truncated(console->clients));
         json_end(&json);
         http_reply(exchange, HTTP_OK, CONSOLE_JSON, &json);
 }
@@ -52,7 +52,7 @@ static void add_watcher(void *userdata, const struct registration *registration)
 }
 
 void console_handle_watchers(void *userdata, struct http_exchange *exchange) {
-        const struct console_api *api = userdata;
+        const struct console *console = userdata;
         struct watchers_query query = { .key = http_argument(exchange, "key"),
                                         .client = http_argument(exchange, "client") };
         struct buf json = { 0 };
@@ -64,14 +64,14 @@ void console_handle_watchers(void *userdata, struct http_exchange *exchange) {
                 http_reply_error(exchange, HTTP_BAD_REQUEST, "key or client was expected");
                 return;
         }
-        if (!api->pipeline) {
-                console_served_pipeline(api, exchange);
+        if (!console->pipeline) {
+                console_served_pipeline(console, exchange);
                 return;
         }
         json_begin(&json);
         json_add_name(&json, "watchers");
         buf_append_string(&json, "[");
-        next = pipeline_list_watchers(api->pipeline, &query, add_watcher, &json);
+        next = pipeline_list_watchers(console->pipeline, &query, add_watcher, &json);
         buf_append_string(&json, "]");
         if (next > 0)
                 json_add_uint(&json, "after", next);

@@ -26,7 +26,7 @@
 
 /* A request that waits. Freed when both the exchange and the request have ended. */
 struct console_request {
-        struct console_api *api;
+        struct console *console;
         struct http_exchange *exchange; /* NULL: it has ended */
         bool has_ended;                 /* the request */
         bool is_operator, is_locks;
@@ -53,8 +53,8 @@ static void on_request_ended(void *userdata, const struct reply *reply, const st
         struct console_request *request = userdata;
 
         for (size_t i = 0; i < CONSOLE_REQUESTS_MAX; i++)
-                if (request->api->requests[i] == request)
-                        request->api->requests[i] = NULL;
+                if (request->console->requests[i] == request)
+                        request->console->requests[i] = NULL;
         request->has_ended = true;
         if (request->exchange && message)
                 request->reply(request, reply, message);
@@ -64,16 +64,16 @@ static void on_request_ended(void *userdata, const struct reply *reply, const st
 }
 
 /* Return a free place for a request of the user, or NULL, after a reply. */
-static struct console_request **find_place(struct console_api *api, struct http_exchange *exchange,
+static struct console_request **find_place(struct console *console, struct http_exchange *exchange,
                                            const char *user) {
         struct console_request **place = NULL;
         size_t n_of_user = 0;
 
         for (size_t i = 0; i < CONSOLE_REQUESTS_MAX; i++)
-                if (!api->requests[i])
-                        place = &api->requests[i];
+                if (!console->requests[i])
+                        place = &console->requests[i];
                 else
-                        n_of_user += strcmp(api->requests[i]->user, user) == 0;
+                        n_of_user += strcmp(console->requests[i]->user, user) == 0;
         if (place && n_of_user < CONSOLE_USER_REQUESTS_MAX)
                 return place;
         http_reply_error(exchange, HTTP_TOO_MANY, "too many requests of the console wait");
@@ -94,13 +94,13 @@ static void reply_unsent(struct http_exchange *exchange, int error) {
 }
 
 /* Send the message for the user of the exchange; `kind` has the functions and flags of the request. */
-static void send_request(struct console_api *api, struct http_exchange *exchange,
+static void send_request(struct console *console, struct http_exchange *exchange,
                          const struct message *message, struct inner_client *client,
                          const struct console_request *kind) {
-        const struct console_user *user = console_user_of(api->console, exchange);
-        struct pipeline *pipeline = console_served_pipeline(api, exchange);
-        struct console_request **place = pipeline ? find_place(api, exchange, user->name) : NULL;
-        struct now now = api->config.now(api->config.userdata);
+        const struct console_user *user = console_user_of(console, exchange);
+        struct pipeline *pipeline = console_served_pipeline(console, exchange);
+        struct console_request **place = pipeline ? find_place(console, exchange, user->name) : NULL;
+        struct now now = console->config.now(console->config.userdata);
         struct console_request *request;
         int r;
 
@@ -112,7 +112,7 @@ static void send_request(struct console_api *api, struct http_exchange *exchange
                 return;
         }
         *request = *kind;
-        request->api = api;
+        request->console = console;
         request->exchange = exchange;
         request->is_operator = user->is_operator;
         memcpy(request->user, user->name, strlen(user->name) + 1);
@@ -129,7 +129,7 @@ static void send_request(struct console_api *api, struct http_exchange *exchange
         *place = request;
         http_wait(exchange, &(struct http_waiting){ .ended = on_exchange_ended, .userdata = request });
         pipeline_advance(pipeline, now);
-        api->config.updated(api->config.userdata);
+        console->config.updated(console->config.userdata);
 }
 
 static void add_property(struct message *message, const char *name, struct slice value) {
@@ -181,7 +181,7 @@ static bool read_condition(const struct http_exchange *exchange, struct inner_cl
 
 void console_handle_request(void *userdata, struct http_exchange *exchange) {
         static const struct console_request kind = { .reply = reply_with_payload };
-        struct console_api *api = userdata;
+        struct console *console = userdata;
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .payload = http_body(exchange) };
         struct slice fence = http_header(exchange, "Statestore-Fence");
         struct inner_client client = { 0 };
@@ -198,28 +198,28 @@ void console_handle_request(void *userdata, struct http_exchange *exchange) {
                 return;
         }
         snprintf(timestamp, sizeof(timestamp), "%" PRId64 ":0:console",
-                 api->config.now(api->config.userdata).wall_ms);
+                 console->config.now(console->config.userdata).wall_ms);
         add_property(&message, PROPERTY_TIMESTAMP, slice_from_string(timestamp));
         add_property(&message, PROPERTY_FENCE, fence);
         add_property(&message, PROPERTY_DETAILS, SLICE_LITERAL("1"));
-        send_request(api, exchange, &message, &client, &kind);
+        send_request(console, exchange, &message, &client, &kind);
 }
 
 void console_handle_control(void *userdata, struct http_exchange *exchange) {
         static const struct console_request kind = { .reply = reply_with_payload };
-        struct console_api *api = userdata;
+        struct console *console = userdata;
         struct message message = { .topic = SLICE_LITERAL(TOPIC_CONTROL), .payload = http_body(exchange) };
         struct slice words[CONTROL_WORDS_MAX];
         struct inner_client client = { 0 };
         size_t n_words;
 
-        if (!api->config.has_control)
+        if (!console->config.has_control)
                 reply_unsent(exchange, -ENOTSUP);
         else if (resp3_read_request(message.payload, words, CONTROL_WORDS_MAX, &n_words) == 0 &&
                  slice_equal_string(words[0], "wait-for"))
                 http_reply_error(exchange, HTTP_BAD_REQUEST, "the console does not wait for requests");
         else
-                send_request(api, exchange, &message, &client, &kind);
+                send_request(console, exchange, &message, &client, &kind);
 }
 
 /* 3. /api/keys and /api/locks */
@@ -266,14 +266,14 @@ static void add_lock(struct buf *json, const struct console_request *request, co
                 return;
         json_add_name(json, "watchers");
         buf_append_string(json, "[");
-        pipeline_list_watchers(request->api->pipeline, &query, add_lock_watcher, &watchers);
+        pipeline_list_watchers(request->console->pipeline, &query, add_lock_watcher, &watchers);
         buf_append_string(json, "]");
         json_add_uint(json, "n_watchers", watchers.n);
 }
 
 static void add_entry(struct buf *json, const struct console_request *request, struct entry *entry,
                       struct now now) {
-        const struct pipeline *pipeline = request->api->pipeline;
+        const struct pipeline *pipeline = request->console->pipeline;
         int64_t expires_in_ms = pipeline_expires_in_ms(pipeline, entry, now);
         bool expires = expires_in_ms != INT64_MAX;
         struct hlc fence;
@@ -302,7 +302,7 @@ static void add_entry(struct buf *json, const struct console_request *request, s
  */
 static void reply_with_keys(struct console_request *request, const struct reply *reply,
                             const struct message *message) {
-        struct now now = request->api->config.now(request->api->config.userdata);
+        struct now now = request->console->config.now(request->console->config.userdata);
         enum outcome outcome = reply->result.outcome;
         struct buf json = { 0 };
 
@@ -322,8 +322,8 @@ static void reply_with_keys(struct console_request *request, const struct reply 
         json_add_name(&json, "keys");
         buf_append_string(&json, "[");
         for (size_t i = 0; i < reply->page->n_entries; i++) {
-                struct entry *entry =
-                        pipeline_find_entry(request->api->pipeline, entry_key(reply->page->entries[i]), now);
+                struct entry *entry = pipeline_find_entry(request->console->pipeline,
+                                                          entry_key(reply->page->entries[i]), now);
 
                 if (entry)
                         add_entry(&json, request, entry, now);
@@ -337,24 +337,30 @@ static void reply_with_keys(struct console_request *request, const struct reply 
         http_reply(request->exchange, HTTP_OK, CONSOLE_JSON, &json);
 }
 
-void console_handle_keys(void *userdata, struct http_exchange *exchange) {
-        const bool *is_locks = http_route(exchange)->subject;
-        const struct console_request kind = { .is_locks = *is_locks, .reply = reply_with_keys };
-        CLEANUP(buf_deinit) struct buf payload = { 0 };
-        struct slice pattern = http_argument(exchange, "pattern"), token = http_argument(exchange, "token");
+static void send_scan(struct console *console, struct http_exchange *exchange, struct slice pattern,
+                      bool is_locks) {
+        const struct console_request kind = { .is_locks = is_locks, .reply = reply_with_keys };
+        struct slice token = http_argument(exchange, "token");
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE) };
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
         struct inner_client client = { 0 };
 
-        if (!pattern.data || *is_locks)
-                pattern = SLICE_LITERAL("*");
         resp3_append_array(&payload, token.data ? 3 : 2);
         resp3_append_blob(&payload, SLICE_LITERAL("SCAN"));
-        resp3_append_blob(&payload, pattern);
+        resp3_append_blob(&payload, pattern.data ? pattern : SLICE_LITERAL("*"));
         if (token.data)
                 resp3_append_blob(&payload, token);
         message.payload = buf_slice(&payload);
         if (buf_failed(&payload))
                 reply_unsent(exchange, -ENOMEM);
         else
-                send_request(userdata, exchange, &message, &client, &kind);
+                send_request(console, exchange, &message, &client, &kind);
+}
+
+void console_handle_keys(void *userdata, struct http_exchange *exchange) {
+        send_scan(userdata, exchange, http_argument(exchange, "pattern"), false);
+}
+
+void console_handle_locks(void *userdata, struct http_exchange *exchange) {
+        send_scan(userdata, exchange, (struct slice){ 0 }, true);
 }
