@@ -7,7 +7,7 @@
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
-#include "http/console.h"
+#include "http/console/console.h"
 #include "http/http_server.h"
 #include "http/pages.h"
 #include "mqtt/link.h"

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "codec/encoder.h"
-#include "http/console_internal.h"
+#include "http/console/internal.h"
 #include "pipeline/control_operations.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"

@@ -2,7 +2,7 @@
 
 /* What an operator sees at once: clients and watchers. */
 
-#include "http/console_internal.h"
+#include "http/console/internal.h"
 
 static void add_client(struct buf *json, const struct console *console, const struct client_usage *usage) {
         struct registration_usage registrations = { 0 };

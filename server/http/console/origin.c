@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "http/console_origin.h"
+#include "http/console/origin.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

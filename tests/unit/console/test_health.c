@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/system_clock.h"
-#include "http/health.h"
+#include "http/console/health.h"
 #include "unit/pipeline/fake_broker.h"
 
 static struct broker broker;

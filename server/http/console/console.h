@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <uv.h>
+
 #include "config/console_users.h"
 #include "http/http_server.h"
 #include "http/pages.h"

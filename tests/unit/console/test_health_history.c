@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "base/time_units.h"
-#include "http/health_history.h"
+#include "http/console/health_history.h"
 
 static struct health_history history;
 static struct counters counters;

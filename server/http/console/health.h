@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "http/health_history.h"
+#include "http/console/health_history.h"
 #include "http/pages.h"
 
 /* The input of health_append(). Times are of the wall clock. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write the files of the console as a C source: the table of http/console_files.h.
+"""Write the files of the console as a C source: the table of http/console/files.h.
 
 usage: embed.py DIRECTORY OUTPUT DEPFILE
 """
@@ -30,7 +30,7 @@ def main():
         rows.append(f'        {{ "{"/" if path == "/index.html" else path}", "{CONTENT_TYPES[file.suffix]}", '
                     f'"\\"{tag}\\"", {{ file_{number}, sizeof(file_{number}) }} }},\n')
 
-    output.write_text('#include "http/console_files.h"\n\n' + "".join(arrays)
+    output.write_text('#include "http/console/files.h"\n\n' + "".join(arrays)
                       + "\nconst struct console_file console_files[] = {\n" + "".join(rows) + "};\n"
                       + f"const size_t n_console_files = {len(rows)};\n")
     # A directory changes when a file is added or removed.

@@ -3,8 +3,8 @@
 /* Who may send a request to the console. */
 
 #include "base/log.h"
-#include "http/console_internal.h"
-#include "http/console_origin.h"
+#include "http/console/internal.h"
+#include "http/console/origin.h"
 
 #define REFUSAL_MS 1000
 

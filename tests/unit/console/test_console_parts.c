@@ -4,8 +4,8 @@
 
 #include <criterion/criterion.h>
 
-#include "http/console_files.h"
-#include "http/console_origin.h"
+#include "http/console/files.h"
+#include "http/console/origin.h"
 #include "unit/support/table.h"
 
 #define S(text) slice_from_string(text)

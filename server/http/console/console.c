@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "http/console.h"
+#include "http/console/console.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/system_clock.h"
-#include "http/console_files.h"
-#include "http/console_internal.h"
-#include "http/health.h"
+#include "http/console/files.h"
+#include "http/console/health.h"
+#include "http/console/internal.h"
 
 /* 1. The page, the session and health */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "http/health_history.h"
+#include "http/console/health_history.h"
 
 uint64_t health_quantile_us(const struct histogram *earlier, const struct histogram *later,
                             double quantile) {

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Shared by the files of the console: console.c has its begin and end, the page and health,
- * console_access.c who may send a request, console_requests.c what goes through the queue, console_lists.c
- * what an operator sees at once, and console_events.c the streams of events.
+ * Shared by the files of the console: console.c has its begin and end, the page and health, access.c who
+ * may send a request, requests.c what goes through the queue, lists.c what an operator sees at once, and
+ * events.c the streams of events.
  */
 
 #include "base/json.h"
 #include "base/log.h"
-#include "http/console.h"
-#include "http/health_history.h"
+#include "http/console/console.h"
+#include "http/console/health_history.h"
 #include "observation/client_table.h"
 #include "observation/event_log.h"
 #include "pipeline/inspection.h"

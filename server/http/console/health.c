@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "http/health.h"
+#include "http/console/health.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
