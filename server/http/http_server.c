@@ -19,212 +19,27 @@
  * the timeout.
  */
 
-#include "http/http_server.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "base/json.h"
 #include "base/time_units.h"
-#include "http/connections.h"
+#include "http/internal.h"
 
 #define CONNECTIONS_KEPT     128 /* more, while a run closes some and accepts others */
 #define ADDRESS_CONNECTIONS  16  /* maximum number of connections of one address */
 #define CONNECTION_MEMORY    32768
 #define CONNECTION_TIMEOUT_S 2           /* of a connection that receives and sends nothing */
 #define SEND_BUFFER          (128 << 10) /* the kernel doubles it */
-#define STREAM_BLOCK         4096
-#define PAUSE_FACTOR         10  /* pause after a run, in durations of that run */
-#define PAUSE_MAX_MS         500 /* well below the timeout of a connection */
+#define PAUSE_FACTOR         10          /* pause after a run, in durations of that run */
+#define PAUSE_MAX_MS         500         /* well below the timeout of a connection */
 
-struct http_exchange {
-        struct http_server *http;
-        struct MHD_Connection *connection;
-        struct connection *tracked;            /* of the server */
-        struct http_exchange *next, *previous; /* of the server */
-        const struct http_routes *routes;
-        const struct http_route *route;
-        bool is_head;
-
-        size_t n_body_reserved; /* of the server's n_body_bytes, until the body is handled */
-        struct buf body;
-        bool is_complete;
-
-        struct buf headers; /* of the reply: NAME, NUL, VALUE, NUL ... */
-        unsigned int status;
-        struct MHD_Response *response; /* NULL: none yet, or queued */
-        size_t n_reply_bytes;
-        bool is_broken; /* close the connection instead of a reply */
-
-        bool is_suspended;
-        struct http_waiting waiting; /* zeros: the handler has replied at once */
-};
-
-struct http_server {
-        struct MHD_Daemon *daemon;
-        uv_poll_t poll;
-        uv_timer_t timer;
-        bool is_paused;
-        bool has_resumed; /* a connection, since the begin of the last run of the library */
-        uint64_t n_runs;  /* of the library */
-        uint16_t port;
-        struct http_routes routes[HTTP_ROUTES_MAX];
-        size_t n_routes;
-        struct connections connections;
-        struct http_exchange *exchanges;
-        size_t n_body_bytes, n_reply_bytes; /* of all exchanges */
-        int n_open_handles;
-};
-
-/* 1. Replies */
-
-static const struct {
-        const char *name, *value;
-} default_headers[] = {
-        { MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
-        { "Content-Security-Policy",
-          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
-          "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
-        { "X-Content-Type-Options", "nosniff" },
-        { "Referrer-Policy", "no-referrer" },
-};
-
-static void add_headers(const struct http_exchange *exchange, struct MHD_Response *response,
-                        const char *content_type) {
-        const char *at = (const char *)exchange->headers.data, *end = at + exchange->headers.length;
-
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-        while (at < end) {
-                const char *value = at + strlen(at) + 1;
-
-                MHD_add_response_header(response, at, value);
-                at = value + strlen(value) + 1;
-        }
-        for (size_t i = 0; i < ARRAY_LENGTH(default_headers); i++)
-                if (!MHD_get_response_header(response, default_headers[i].name))
-                        MHD_add_response_header(response, default_headers[i].name, default_headers[i].value);
-}
-
-static void http_on_timer(uv_timer_t *timer);
-
-/* The epoll instance does not show that the library has to run for a resumed connection. */
-static void resume(struct http_exchange *exchange) {
-        struct http_server *http = exchange->http;
-
-        if (!exchange->is_suspended)
-                return;
-        exchange->is_suspended = false;
-        MHD_resume_connection(exchange->connection);
-        http->has_resumed = true;
-        if (!http->is_paused && !uv_is_closing((uv_handle_t *)&http->timer))
-                uv_timer_start(&http->timer, http_on_timer, 0, 0);
-}
-
-/* response NULL: without memory. */
-static void set_response(struct http_exchange *exchange, unsigned int status, const char *content_type,
-                         struct MHD_Response *response) {
-        ASSERT(!exchange->response && exchange->status == 0);
-        exchange->status = status;
-        exchange->response = response;
-        exchange->is_broken = !response || buf_failed(&exchange->headers);
-        if (response)
-                add_headers(exchange, response, content_type);
-        resume(exchange);
-}
-
-void http_add_header(struct http_exchange *exchange, const char *name, struct slice value) {
-        for (size_t i = 0; i < value.length; i++)
-                if (value.data[i] < ' ' || value.data[i] == 0x7F)
-                        return;
-        if (value.length == 0)
-                return;
-        buf_append(&exchange->headers, name, strlen(name) + 1);
-        buf_append_slice(&exchange->headers, value);
-        buf_append(&exchange->headers, "", 1);
-}
-
-void http_reply(struct http_exchange *exchange, unsigned int status, const char *content_type,
-                struct buf *body) {
-        struct http_server *http = exchange->http;
-        struct MHD_Response *response = NULL;
-
-        if (!buf_failed(body) && http->n_reply_bytes + body->length > HTTP_REPLIES_MAX) {
-                http_reply_error(exchange, HTTP_TOO_MANY, "other replies have not been read yet");
-                buf_deinit(body);
-                return;
-        }
-        if (!buf_failed(body))
-                response = MHD_create_response_from_buffer(body->length, body->data, MHD_RESPMEM_MUST_FREE);
-        if (response) {
-                exchange->n_reply_bytes = body->length;
-                http->n_reply_bytes += body->length;
-                *body = (struct buf){ 0 };
-        }
-        buf_deinit(body);
-        set_response(exchange, status, content_type, response);
-}
-
-void http_reply_constant(struct http_exchange *exchange, unsigned int status, const char *content_type,
-                         struct slice body) {
-        set_response(
-                exchange, status, content_type,
-                MHD_create_response_from_buffer(body.length, (void *)body.data, MHD_RESPMEM_PERSISTENT));
-}
-
-void http_reply_error(struct http_exchange *exchange, unsigned int status, const char *text) {
-        CLEANUP(buf_deinit) struct buf body = { 0 };
-
-        json_begin(&body);
-        json_add_bytes(&body, "error", slice_from_string(text), false);
-        json_end(&body);
-        set_response(exchange, status, "application/json",
-                     buf_failed(&body) ? NULL
-                                       : MHD_create_response_from_buffer(body.length, body.data,
-                                                                         MHD_RESPMEM_MUST_COPY));
-}
-
-void http_wait(struct http_exchange *exchange, const struct http_waiting *waiting) {
-        exchange->waiting = *waiting;
-}
-
-static ssize_t read_stream(void *userdata, uint64_t position, char *bytes, size_t n_max) {
-        struct http_exchange *exchange = userdata;
-        size_t n = exchange->waiting.read(exchange->waiting.userdata, (uint8_t *)bytes, n_max);
-
-        (void)position;
-        if (n == HTTP_STREAM_END)
-                return MHD_CONTENT_READER_END_OF_STREAM;
-        if (n == 0) {
-                exchange->is_suspended = true;
-                MHD_suspend_connection(exchange->connection);
-        }
-        return (ssize_t)n;
-}
-
-void http_stream(struct http_exchange *exchange, const char *content_type,
-                 const struct http_waiting *waiting) {
-        exchange->waiting = *waiting;
-        if (exchange->is_head)
-                http_reply_error(exchange, HTTP_METHOD_NOT_ALLOWED, "a stream has no HEAD");
-        else
-                set_response(exchange, HTTP_OK, content_type,
-                             MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream,
-                                                               exchange, NULL));
-}
-
-void http_stream_wake(struct http_exchange *exchange) {
-        resume(exchange);
-}
-
-/* 2. Connections that make room */
+/* 1. Connections that make room */
 
 static void http_on_connection(void *userdata, struct MHD_Connection *handle, void **socket_context,
                                enum MHD_ConnectionNotificationCode code) {
@@ -283,47 +98,7 @@ static void disconnect_slow_body(struct http_server *http) {
         disconnect(connection);
 }
 
-/* 3. Requests */
-
-const struct http_route *http_route(const struct http_exchange *exchange) {
-        return exchange->route;
-}
-
-static struct slice find_value(const struct http_exchange *exchange, enum MHD_ValueKind kind,
-                               const char *name) {
-        const char *value = NULL;
-        size_t length = 0;
-
-        MHD_lookup_connection_value_n(exchange->connection, kind, name, strlen(name), &value, &length);
-        return (struct slice){ (const uint8_t *)value, length };
-}
-
-struct slice http_argument(const struct http_exchange *exchange, const char *name) {
-        return find_value(exchange, MHD_GET_ARGUMENT_KIND, name);
-}
-
-struct slice http_header(const struct http_exchange *exchange, const char *name) {
-        return find_value(exchange, MHD_HEADER_KIND, name);
-}
-
-struct slice http_body(const struct http_exchange *exchange) {
-        return buf_slice(&exchange->body);
-}
-
-struct http_peer http_peer(const struct http_exchange *exchange) {
-        const struct sockaddr *address =
-                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-                        ->client_addr;
-        struct http_peer peer;
-
-        if (address->sa_family == AF_INET)
-                inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, peer.text,
-                          sizeof(peer.text));
-        else
-                inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, peer.text,
-                          sizeof(peer.text));
-        return peer;
-}
+/* 2. Requests */
 
 struct ambiguity {
         unsigned int n_lengths, n_hosts;
@@ -350,7 +125,7 @@ static enum MHD_Result look_for_ambiguity(void *userdata, enum MHD_ValueKind kin
 static bool is_unambiguous(struct http_exchange *exchange) {
         struct ambiguity found = { 0 };
 
-        MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, look_for_ambiguity, &found);
+        MHD_get_connection_values(exchange->connection->handle, MHD_HEADER_KIND, look_for_ambiguity, &found);
         if (found.n_lengths <= 1 && found.n_hosts <= 1 && !found.has_blank)
                 return true;
         http_add_header(exchange, MHD_HTTP_HEADER_CONNECTION, SLICE_LITERAL("close"));
@@ -419,7 +194,7 @@ static bool admit_body(struct http_exchange *exchange) {
         return true;
 }
 
-static struct http_exchange *exchange_new(struct http_server *http, struct MHD_Connection *connection) {
+static struct http_exchange *exchange_new(struct http_server *http, struct connection *connection) {
         struct http_exchange *exchange = calloc(1, sizeof(*exchange));
 
         if (!exchange)
@@ -427,28 +202,18 @@ static struct http_exchange *exchange_new(struct http_server *http, struct MHD_C
         *exchange = (struct http_exchange){
                 .http = http,
                 .connection = connection,
-                .tracked = tracked_connection(connection),
-                .next = http->exchanges,
         };
-        exchange->tracked->exchange = exchange;
-        if (exchange->next)
-                exchange->next->previous = exchange;
-        http->exchanges = exchange;
+        connection->exchange = exchange;
         return exchange;
 }
 
 static void exchange_free(struct http_exchange *exchange) {
-        struct http_server *http = exchange->http;
-
         if (exchange->waiting.ended)
                 exchange->waiting.ended(exchange->waiting.userdata);
         if (exchange->response)
                 MHD_destroy_response(exchange->response);
-        if (exchange->next)
-                exchange->next->previous = exchange->previous;
-        *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
-        exchange->tracked->exchange = NULL;
-        http->n_reply_bytes -= exchange->n_reply_bytes;
+        exchange->connection->exchange = NULL;
+        exchange->http->n_reply_bytes -= exchange->n_reply_bytes;
         release_body(exchange);
         buf_deinit(&exchange->headers);
         free(exchange);
@@ -456,28 +221,20 @@ static void exchange_free(struct http_exchange *exchange) {
 
 /* Queue the reply; without one, wait for it. */
 static enum MHD_Result continue_exchange(struct http_exchange *exchange) {
-        struct MHD_Response *response = take_ptr(&exchange->response);
-        enum MHD_Result result = MHD_YES;
+        struct MHD_Response *response;
+        enum MHD_Result result;
 
-        if (response) {
-                result = exchange->is_broken
-                                 ? MHD_NO
-                                 : MHD_queue_response(exchange->connection, exchange->status, response);
-                MHD_destroy_response(response);
-        } else if (exchange->is_broken) {
-                result = MHD_NO;
-        } else if (exchange->waiting.ended) {
-                exchange->is_suspended = true;
-                MHD_suspend_connection(exchange->connection);
+        if (exchange->is_broken)
+                return MHD_NO;
+        if (!exchange->response) {
+                if (exchange->waiting.ended)
+                        http_suspend(exchange);
+                return MHD_YES;
         }
+        response = take_ptr(&exchange->response);
+        result = MHD_queue_response(exchange->connection->handle, exchange->status, response);
+        MHD_destroy_response(response);
         return result;
-}
-
-/* Let the library call http_on_request() again in its next run. */
-static void postpone(struct http_exchange *exchange) {
-        exchange->is_suspended = true;
-        MHD_suspend_connection(exchange->connection);
-        resume(exchange);
 }
 
 /* Handle the request, which has arrived. */
@@ -489,13 +246,14 @@ static void handle_request(struct http_exchange *exchange) {
         release_body(exchange);
 }
 
-static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *connection, const char *path,
+static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *handle, const char *path,
                                        const char *method, const char *version, const char *upload,
                                        size_t *n_upload, void **state) {
+        struct connection *connection = tracked_connection(handle);
         struct http_exchange *exchange = *state;
 
         (void)version;
-        if (tracked_connection(connection)->is_closing)
+        if (connection->is_closing)
                 return MHD_NO;
         if (!exchange) {
                 *state = exchange = exchange_new(userdata, connection);
@@ -509,9 +267,10 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *co
                 *n_upload = 0;
                 exchange->is_broken = buf_failed(&exchange->body);
         } else if (!exchange->is_complete && exchange->status == 0) {
-                if (!connections_take_turn(&exchange->http->connections, exchange->tracked,
+                if (!connections_take_turn(&exchange->http->connections, connection,
                                            exchange->http->n_runs)) {
-                        postpone(exchange);
+                        http_suspend(exchange);
+                        http_resume(exchange); /* calls this function again in the next run */
                         return MHD_YES;
                 }
                 handle_request(exchange);
@@ -529,7 +288,9 @@ static void http_on_completed(void *userdata, struct MHD_Connection *connection,
         *state = NULL;
 }
 
-/* 4. The event loop */
+/* 3. The event loop */
+
+static void http_on_timer(uv_timer_t *timer);
 
 static void run_library(struct http_server *http) {
         uint64_t from_ns = uv_hrtime(), took_ns, pause_ms;
@@ -569,7 +330,25 @@ static void http_on_timer(uv_timer_t *timer) {
                 uv_timer_start(&http->timer, http_on_timer, timeout_ms, 0);
 }
 
-/* 5. The begin and the end */
+void http_suspend(struct http_exchange *exchange) {
+        exchange->is_suspended = true;
+        MHD_suspend_connection(exchange->connection->handle);
+}
+
+/* The epoll instance does not show that the library has to run for a resumed connection. */
+void http_resume(struct http_exchange *exchange) {
+        struct http_server *http = exchange->http;
+
+        if (!exchange->is_suspended)
+                return;
+        exchange->is_suspended = false;
+        MHD_resume_connection(exchange->connection->handle);
+        http->has_resumed = true;
+        if (!http->is_paused && !uv_is_closing((uv_handle_t *)&http->timer))
+                uv_timer_start(&http->timer, http_on_timer, 0, 0);
+}
+
+/* 4. The begin and the end */
 
 /*
  * Create a socket that listens at the endpoint. Returns it, or -errno. Accepted sockets inherit its
@@ -632,8 +411,9 @@ static struct MHD_Daemon *start_daemon(struct http_server *http, int fd, const s
 static void stop_daemon(struct http_server *http) {
         if (!http->daemon)
                 return;
-        for (struct http_exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
-                resume(exchange);
+        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+                if (http->connections.slots[i].exchange)
+                        http_resume(http->connections.slots[i].exchange);
         MHD_stop_daemon(take_ptr(&http->daemon));
 }
 

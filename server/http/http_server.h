@@ -169,7 +169,7 @@ void http_reply_error(struct http_exchange *exchange, unsigned int status, const
 struct http_waiting {
         /*
          * Write the next bytes of a stream to memory with room for n_max bytes, and return their
-         * number. 0: there are none now; the function is called again after http_stream_wake().
+         * number. 0: there are none now; the function is called again after http_resume().
          * HTTP_STREAM_END: the stream has ended. Must not call any function of the exchange.
          */
         size_t (*read)(void *userdata, uint8_t *bytes, size_t n_max);
@@ -195,4 +195,4 @@ void http_stream(struct http_exchange *exchange, const char *content_type,
                  const struct http_waiting *waiting);
 
 /* There are bytes for a stream whose read() has returned 0. At other times the call does nothing. */
-void http_stream_wake(struct http_exchange *exchange);
+void http_resume(struct http_exchange *exchange);

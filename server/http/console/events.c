@@ -149,7 +149,7 @@ void console_on_stream_timer(uv_timer_t *timer) {
                 if (stream && (event_log_last(console->events) > stream->number ||
                                now_ms - stream->sent_ms >= KEEPALIVE_MS ||
                                stream->n_users_set != console->n_users_set))
-                        http_stream_wake(stream->exchange);
+                        http_resume(stream->exchange);
         }
 }
 

@@ -550,17 +550,17 @@ Test(http_server, stream_sends_what_there_is_and_waits) {
 
         peer_expect(&peer, "\r\nContent-Type: text/event-stream\r\n");
         buf_append_string(&stream, "one\n");
-        http_stream_wake(waiting);
+        http_resume(waiting);
         peer_expect(&peer, "one\n");
-        http_stream_wake(waiting); /* nothing to send */
+        http_resume(waiting); /* nothing to send */
         buf_append_string(&stream, "two\n");
-        http_stream_wake(waiting);
-        http_stream_wake(waiting); /* not suspended any more */
+        http_resume(waiting);
+        http_resume(waiting); /* not suspended any more */
         peer_expect(&peer, "two\n");
         cr_expect_eq(n_ended, 0);
 
         is_stream_over = true;
-        http_stream_wake(waiting);
+        http_resume(waiting);
         peer_expect(&peer, "\r\n0\r\n\r\n");
         while (n_ended == 0)
                 peer_turn(&peer);
@@ -578,7 +578,7 @@ Test(http_server, stream_ends_when_a_closed_peer_is_written_to) {
         peer_close(&peer);
         while (n_ended == 0) {
                 buf_append_string(&stream, ":\n");
-                http_stream_wake(waiting);
+                http_resume(waiting);
                 uv_run(&loop, UV_RUN_ONCE);
         }
 }
