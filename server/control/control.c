@@ -13,9 +13,14 @@
 #include "control/journal.h"
 #include "control/request_waits.h"
 #include "control/test_clock.h"
+#include "pipeline/batch.h"
 #include "pipeline/control_operations.h"
 #include "pipeline/hooks.h"
 #include "protocol/properties.h"
+
+/* The fault of a request is known at its reply, unless a later request of its batch has 15 MiB. */
+_Static_assert(JOURNAL_RECORDS_MAX >= BATCH_ITEMS_MAX && JOURNAL_BYTES_MAX >= 16 * BATCH_BYTES_MAX,
+               "the journal has room for a batch");
 
 /* 1. Received requests */
 
@@ -26,7 +31,7 @@
 static const struct fault_rule *inject_fault(struct control *control, struct invocation *invocation) {
         const struct request *request = &invocation->request;
         const struct fault_rule *rule =
-                fault_rules_apply_to_request(&control->faults, request->client, request->verb, request->key);
+                fault_rules_apply(&control->faults, false, request->client, request->verb, request->key);
 
         if (rule && (rule->action == FAULT_QUOTA || rule->action == FAULT_ERROR)) {
                 invocation->result = INVOCATION_REFUSED;
@@ -40,25 +45,20 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
 
 static uint64_t control_on_request(void *userdata, struct invocation *invocation, struct now now) {
         struct control *control = userdata;
-        struct request *request = &invocation->request;
-        const struct fault_rule *rule = NULL;
+        const struct request *request = &invocation->request;
         struct journal_entry entry = {
                 .wall_ms = now.wall_ms,
                 .client = request->client,
                 .verb = request->verb,
                 .key = request->key,
                 .payload = request->payload,
+                .connection = request->connection,
         };
         uint64_t number;
 
         if (invocation->result == INVOCATION_REQUEST || invocation->result == INVOCATION_REFUSED)
-                rule = inject_fault(control, invocation);
-        if (rule)
-                entry.fault = fault_action_name(rule->action);
-
+                entry.rule = inject_fault(control, invocation);
         number = journal_add(&control->journal, &entry);
-        control->injected_faults[number % INJECTED_FAULTS_MAX] =
-                (struct injected_fault){ number, rule, request->connection };
         request_waits_notify(&control->waits, control->pipeline, number, request);
         return number;
 }
@@ -108,14 +108,13 @@ static bool apply_fault(struct control *control, const struct injected_fault *in
 
 static bool control_on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         struct control *control = userdata;
-        const struct injected_fault *injected = &control->injected_faults[number % INJECTED_FAULTS_MAX];
-        bool is_injected = number > 0 && injected->number == number && injected->rule;
+        struct injected_fault injected = journal_fault_of(&control->journal, number);
 
         /* Record the reply of the store, even if the fault changes or drops it. */
-        if (!is_injected || injected->rule->action != FAULT_ERROR)
+        if (!injected.rule || injected.rule->action != FAULT_ERROR)
                 journal_add_reply(&control->journal, number, reply->payload,
                                   message_property(reply, PROPERTY_TIMESTAMP));
-        return !is_injected || apply_fault(control, injected, reply, now);
+        return !injected.rule || apply_fault(control, &injected, reply, now);
 }
 
 static void record_notification(struct control *control, struct slice client,
@@ -132,14 +131,14 @@ static void record_notification(struct control *control, struct slice client,
                                          .key = notification->key,
                                          .payload = notification->value,
                                          .version = buf_slice(&version),
-                                         .fault = rule ? fault_action_name(rule->action) : NULL });
+                                         .rule = rule });
 }
 
 static int control_on_notification(void *userdata, struct slice client,
                                    const struct pending_notification *notification) {
         struct control *control = userdata;
         const struct fault_rule *rule =
-                fault_rules_apply_to_notification(&control->faults, client, notification->key);
+                fault_rules_apply(&control->faults, true, client, VERB_UNKNOWN, notification->key);
 
         record_notification(control, client, notification, rule);
         if (!rule)

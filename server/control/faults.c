@@ -151,8 +151,8 @@ static bool rule_applies(struct fault_rule *rule, struct slice client, enum verb
         return true;
 }
 
-static const struct fault_rule *apply_first_rule(struct fault_rules *rules, bool is_notification,
-                                                 struct slice client, enum verb verb, struct slice key) {
+const struct fault_rule *fault_rules_apply(struct fault_rules *rules, bool is_notification,
+                                           struct slice client, enum verb verb, struct slice key) {
         uint64_t budget = SELECTION_STEPS_MAX;
 
         for (struct fault_rule *rule = rules->first; rule; rule = rule->next)
@@ -160,14 +160,4 @@ static const struct fault_rule *apply_first_rule(struct fault_rules *rules, bool
                     rule_applies(rule, client, verb, key, &budget))
                         return rule;
         return NULL;
-}
-
-const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
-                                                      enum verb verb, struct slice key) {
-        return apply_first_rule(rules, false, client, verb, key);
-}
-
-const struct fault_rule *fault_rules_apply_to_notification(struct fault_rules *rules, struct slice client,
-                                                           struct slice key) {
-        return apply_first_rule(rules, true, client, VERB_UNKNOWN, key);
 }

@@ -65,11 +65,9 @@ int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t
 const char *fault_action_name(enum fault_action action);
 
 /*
- * Return the first rule that applies, and count it for `count`; NULL if no rule applies. The rule
- * is valid until the rules change. After SELECTION_STEPS_MAX matching steps, no further rule with a
- * pattern applies.
+ * Return the first rule for requests, or for notifications, that applies, and count it for `count`; NULL
+ * if no rule applies. The rule is valid until the rules change. After SELECTION_STEPS_MAX matching steps,
+ * no further rule with a pattern applies.
  */
-const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
-                                                      enum verb verb, struct slice key);
-const struct fault_rule *fault_rules_apply_to_notification(struct fault_rules *rules, struct slice client,
-                                                           struct slice key);
+const struct fault_rule *fault_rules_apply(struct fault_rules *rules, bool is_notification,
+                                           struct slice client, enum verb verb, struct slice key);

@@ -18,7 +18,8 @@ struct exchange {
         int64_t wall_ms;
         enum verb verb;
         bool is_notification;
-        const char *fault;
+        const char *fault; /* name of the action; NULL: none */
+        struct injected_fault injected;
         size_t lengths[N_PARTS]; /* PART_ABSENT: null in the line */
         uint8_t bytes[];         /* all parts */
 };
@@ -50,13 +51,20 @@ uint64_t journal_add(struct ring *journal, const struct journal_entry *entry) {
         exchange->wall_ms = entry->wall_ms;
         exchange->verb = entry->verb;
         exchange->is_notification = entry->is_notification;
-        exchange->fault = entry->fault;
+        exchange->fault = entry->rule ? fault_action_name(entry->rule->action) : NULL;
+        exchange->injected = (struct injected_fault){ journal->last, entry->rule, entry->connection };
         set_part(exchange, PART_CLIENT, entry->client);
         set_part(exchange, PART_KEY, entry->key);
         set_part(exchange, PART_PAYLOAD, entry->payload);
         set_part(exchange, PART_VERSION, entry->version);
         exchange->lengths[PART_REPLY] = PART_ABSENT;
         return journal->last;
+}
+
+struct injected_fault journal_fault_of(const struct ring *journal, uint64_t number) {
+        const struct exchange *exchange = ring_find(journal, number);
+
+        return exchange ? exchange->injected : (struct injected_fault){ 0 };
 }
 
 void journal_add_reply(struct ring *journal, uint64_t number, struct slice payload, struct slice version) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/ring.h"
+#include "control/faults.h"
 #include "control/selection.h"
 
 /*
@@ -19,13 +20,25 @@ struct journal_entry {
         bool is_notification;
         enum verb verb; /* of a request */
         struct slice client, key;
-        struct slice payload; /* of a notification: the value; absent: the key was deleted */
-        struct slice version; /* of a notification */
-        const char *fault;    /* name of the injected fault, a literal; NULL: none */
+        struct slice payload;          /* of a notification: the value; absent: the key was deleted */
+        struct slice version;          /* of a notification */
+        const struct fault_rule *rule; /* that applies; NULL: none */
+        uint64_t connection;           /* of a request */
 };
 
 /* Add a copy, and return its number. Without memory, the number has no record. */
 uint64_t journal_add(struct ring *journal, const struct journal_entry *entry);
+
+/*
+ * The fault rule that applies to a request, for its reply. The rule is valid until the reply: a command that
+ * changes the rules is executed after the replies to all earlier requests.
+ */
+struct injected_fault {
+        uint64_t number;               /* of the request */
+        const struct fault_rule *rule; /* NULL: none, or the request was removed */
+        uint64_t connection;
+};
+struct injected_fault journal_fault_of(const struct ring *journal, uint64_t number);
 
 /* Store the reply to a request. Ignores removed requests, and a second reply. */
 void journal_add_reply(struct ring *journal, uint64_t number, struct slice payload, struct slice version);

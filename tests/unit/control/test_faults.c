@@ -26,7 +26,7 @@ static int add(struct fault_rules *faults, const char *text) {
 
 static const struct fault_rule *ask(struct fault_rules *faults, const char *client, enum verb verb,
                                     const char *key) {
-        return fault_rules_apply_to_request(faults, slice_from_string(client), verb, slice_from_string(key));
+        return fault_rules_apply(faults, false, slice_from_string(client), verb, slice_from_string(key));
 }
 
 static const char *const right[] = {
@@ -120,12 +120,12 @@ Test(faults, request_and_notification_rules_are_separate) {
 
         cr_assert_eq(add(&faults, "drop-notification"), 0);
         cr_expect_null(ask(&faults, "c", VERB_SET, "k"));
-        cr_expect_eq(fault_rules_apply_to_notification(&faults, S("c"), S("k"))->action,
+        cr_expect_eq(fault_rules_apply(&faults, true, S("c"), VERB_UNKNOWN, S("k"))->action,
                      FAULT_DROP_NOTIFICATION);
         fault_rules_clear(&faults);
 
         cr_assert_eq(add(&faults, "no-answer"), 0);
-        cr_expect_null(fault_rules_apply_to_notification(&faults, S("c"), S("k")));
+        cr_expect_null(fault_rules_apply(&faults, true, S("c"), VERB_UNKNOWN, S("k")));
         fault_rules_clear(&faults);
 }
 

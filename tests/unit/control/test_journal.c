@@ -62,12 +62,12 @@ Test(journal, writes_notifications) {
                                        .key = S("k"),
                                        .payload = S("v"),
                                        .version = S("1:2:n"),
-                                       .fault = "notify-twice" };
+                                       .rule = &(struct fault_rule){ .action = FAULT_NOTIFY_TWICE } };
         char *text;
 
         journal_add(&journal, &entry);
         entry.payload = (struct slice){ 0 };
-        entry.fault = NULL;
+        entry.rule = NULL;
         journal_add(&journal, &entry);
         text = written(&journal, 0);
         cr_expect_str_eq(text,
@@ -80,16 +80,32 @@ Test(journal, writes_notifications) {
 }
 
 Test(journal, omits_absent_fields) {
+        const struct fault_rule delay = { .action = FAULT_DELAY };
         struct ring journal = JOURNAL_RING;
         char *text;
 
         journal_add(&journal,
-                    &(struct journal_entry){ .verb = VERB_UNKNOWN, .payload = S(""), .fault = "delay" });
+                    &(struct journal_entry){ .verb = VERB_UNKNOWN, .payload = S(""), .rule = &delay });
         text = written(&journal, 0);
         cr_expect_str_eq(
                 text, "{\"number\":1,\"time\":0,\"client\":null,\"verb\":null,\"key\":null,\"payload\":\"\","
                       "\"reply\":null,\"version\":null,\"fault\":\"delay\"}\n");
         free(text);
+        ring_clear(&journal);
+}
+
+Test(journal, knows_the_fault_of_a_request_for_its_reply) {
+        const struct fault_rule kick = { .action = FAULT_KICK };
+        struct ring journal = JOURNAL_RING;
+
+        journal_add(&journal, &(struct journal_entry){ .rule = &kick, .connection = 7 });
+        add(&journal, S("x"));
+        journal_add_reply(&journal, 1, S(":1\r\n"), (struct slice){ 0 });
+        cr_expect_eq(journal_fault_of(&journal, 1).rule, &kick);
+        cr_expect_eq(journal_fault_of(&journal, 1).number, 1);
+        cr_expect_eq(journal_fault_of(&journal, 1).connection, 7);
+        cr_expect_null(journal_fault_of(&journal, 2).rule);
+        cr_expect_null(journal_fault_of(&journal, 0).rule, "no number");
         ring_clear(&journal);
 }
 
