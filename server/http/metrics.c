@@ -242,20 +242,12 @@ static void append_disk(struct buf *text, const struct storage_usage *disk) {
                       "Free space in the file system of the data directory.", disk->n_free_bytes);
 }
 
-static uint64_t sum_outcomes(const struct counters *c, enum verb verb) {
-        uint64_t total = 0;
-
-        for (enum outcome i = 0; i < N_OUTCOMES; i++)
-                total += counters_n_outcomes(c, verb, i);
-        return total;
-}
-
 static uint64_t sum_stores(const struct counters *c) {
         uint64_t total = 0;
 
         for (enum verb verb = 0; verb < N_VERBS; verb++)
                 if (verbs[verb].flags & VERB_STORES_VALUE)
-                        total += sum_outcomes(c, verb);
+                        total += counters_n_of_verb(c, verb);
         return total;
 }
 
@@ -270,11 +262,11 @@ static void append_aio_broker(struct buf *text, const struct counters *c) {
         append_metric(text, "aio_broker_state_store_modifications", "untyped", "All other SET requests.",
                       sum_stores(c) - c->n_insertions);
         append_metric(text, "aio_broker_state_store_retrievals", "untyped", "GET requests.",
-                      sum_outcomes(c, VERB_GET));
+                      counters_n_of_verb(c, VERB_GET));
         append_metric(text, "aio_broker_state_store_deletions", "untyped", "DEL and VDEL requests.",
-                      sum_outcomes(c, VERB_DEL) + sum_outcomes(c, VERB_VDEL));
+                      counters_n_of_verb(c, VERB_DEL) + counters_n_of_verb(c, VERB_VDEL));
         append_metric(text, "aio_broker_state_store_keynotify_requests", "untyped", "KEYNOTIFY requests.",
-                      sum_outcomes(c, VERB_KEYNOTIFY));
+                      counters_n_of_verb(c, VERB_KEYNOTIFY));
         append_metric(text, "aio_broker_state_store_notifications_sent", "untyped",
                       "Notifications that were sent.", counters_n_notifications(c));
 }

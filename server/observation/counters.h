@@ -77,6 +77,24 @@ static inline uint64_t counters_n_outcomes(const struct counters *counters, enum
                (verb < N_VERBS ? counters->n_replies[verb][outcome] : 0);
 }
 
+/* The number of requests of this verb that were decoded, executed or not. */
+static inline uint64_t counters_n_of_verb(const struct counters *counters, enum verb verb) {
+        uint64_t n = 0;
+
+        for (enum outcome i = 0; i < N_OUTCOMES; i++)
+                n += counters_n_outcomes(counters, verb, i);
+        return n;
+}
+
+/* The number of dropped requests, replies and notifications. */
+static inline uint64_t counters_n_dropped(const struct counters *counters) {
+        uint64_t n = 0;
+
+        for (enum drop_reason i = 0; i < N_DROPS; i++)
+                n += counters->n_drops[i];
+        return n;
+}
+
 /* The number of published notifications. */
 static inline uint64_t counters_n_notifications(const struct counters *counters) {
         return counters->n_notifications_set + counters->n_notifications_deleted;

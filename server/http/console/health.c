@@ -143,10 +143,7 @@ static void add_state(struct buf *json, const struct health_source *source, cons
         static const struct counters no_counters;
         const struct counters *counters =
                 source->view->pipeline ? pipeline_counters(source->view->pipeline) : &no_counters;
-        uint64_t n_dropped = 0;
 
-        for (size_t i = 0; i < N_DROPS; i++)
-                n_dropped += counters->n_drops[i];
         add_broker(json, gauges);
         add_usage(json, "keys", gauges->n_keys, gauges->max_keys);
         add_usage(json, "bytes", gauges->n_bytes, gauges->max_bytes);
@@ -157,7 +154,7 @@ static void add_state(struct buf *json, const struct health_source *source, cons
         json_add_uint(json, "dropped_early", gauges->n_remembered_dropped_early);
         end_member(json);
         add_commits(json, counters, source->stores_data);
-        json_add_uint(json, "dropped", n_dropped);
+        json_add_uint(json, "dropped", counters_n_dropped(counters));
         add_cluster(json, source->view->cluster);
         add_disk(json, gauges);
 }

@@ -2,7 +2,11 @@
 
 #include "http/console/health_history.h"
 
-uint64_t health_quantile_us(const struct histogram *earlier, const struct histogram *later,
+/*
+ * Estimate a quantile in microseconds, with the durations of a bucket evenly spread over it. later
+ * minus earlier are the durations to count. HEALTH_NONE if there is none.
+ */
+static uint64_t quantile_us(const struct histogram *earlier, const struct histogram *later,
                             double quantile) {
         uint64_t n_total = 0;
         double rank;
@@ -26,10 +30,8 @@ uint64_t health_quantile_us(const struct histogram *earlier, const struct histog
 }
 
 static uint64_t count_requests(const struct counters *counters, enum verb verb) {
-        uint64_t n = 0;
+        uint64_t n = counters_n_of_verb(counters, verb);
 
-        for (enum outcome i = 0; i < N_OUTCOMES; i++)
-                n += counters_n_outcomes(counters, verb, i);
         if (verb == VERB_UNKNOWN)
                 for (enum request_fault i = REQUEST_FAULT_NONE + 1; i < N_REQUEST_FAULTS; i++)
                         n += counters->n_faults[i];
@@ -56,22 +58,19 @@ static void fill_sample(struct health_history *history, const struct counters *c
                 [HEALTH_COMMIT_P50_US] = { LATENCY_COMMIT, 0.5 },
                 [HEALTH_COMMIT_P99_US] = { LATENCY_COMMIT, 0.99 },
         };
-        uint64_t n_dropped = 0;
 
         for (enum verb verb = 0; verb <= VERB_UNKNOWN; verb++)
                 sample->n_requests[verb] =
                         take_growth(&history->n_requests[verb], count_requests(counters, verb));
         for (enum health_value i = 0; i <= HEALTH_COMMIT_P99_US; i++)
-                sample->values[i] = health_quantile_us(&history->latencies[latencies[i].latency],
-                                                       &counters->latencies[latencies[i].latency],
-                                                       latencies[i].quantile);
+                sample->values[i] =
+                        quantile_us(&history->latencies[latencies[i].latency],
+                                    &counters->latencies[latencies[i].latency], latencies[i].quantile);
         for (size_t i = 0; i < N_LATENCIES; i++)
                 history->latencies[i] = counters->latencies[i];
-        for (size_t i = 0; i < N_DROPS; i++)
-                n_dropped += counters->n_drops[i];
         sample->values[HEALTH_KEYS] = gauges->n_keys;
         sample->values[HEALTH_BYTES] = gauges->n_bytes;
-        sample->values[HEALTH_DROPPED] = take_growth(&history->n_dropped, n_dropped);
+        sample->values[HEALTH_DROPPED] = take_growth(&history->n_dropped, counters_n_dropped(counters));
 }
 
 void health_history_add(struct health_history *history, const struct counters *counters,

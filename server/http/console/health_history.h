@@ -50,9 +50,3 @@ const struct health_sample *health_history_sample(const struct health_history *h
 
 /* Number of dropped requests, replies and notifications in all samples. */
 uint64_t health_history_n_dropped(const struct health_history *history);
-
-/*
- * Estimate a quantile in microseconds, with the durations of a bucket evenly spread over it. later
- * minus earlier are the durations to count. HEALTH_NONE if there is none.
- */
-uint64_t health_quantile_us(const struct histogram *earlier, const struct histogram *later, double quantile);

@@ -204,15 +204,6 @@ const char *broker_sent(struct broker *broker);
 /* Return the message with this index among those sent. */
 const struct message *broker_sent_message(struct broker *broker, size_t i);
 
-/* Number of dropped messages. */
-static inline uint64_t counters_n_dropped(const struct counters *counters) {
-        uint64_t total = 0;
-
-        for (int i = 0; i < N_DROPS; i++)
-                total += counters->n_drops[i];
-        return total;
-}
-
 /* Number of executed requests. */
 static inline uint64_t counters_n_requests(const struct counters *counters) {
         uint64_t total = 0;
