@@ -26,6 +26,8 @@ void json_append_string(struct buf *line, struct slice text) {
 }
 
 void json_begin(struct buf *line) {
+        if (line->length > 0 && line->data[line->length - 1] == '}')
+                buf_append_string(line, ",");
         buf_append_string(line, "{");
 }
 

@@ -9,6 +9,8 @@
  *     json_begin(&line);
  *     json_add_bytes(&line, "key", key, false);
  *     json_end(&line);
+ *
+ * Behind another object, as in an array, it begins with a comma.
  */
 void json_begin(struct buf *line);
 void json_end(struct buf *line); /* also appends a newline */

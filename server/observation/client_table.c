@@ -72,8 +72,8 @@ static struct counted_client *add_client(struct client_table *table, struct slic
 
         *client = (struct counted_client){ 0 };
         memcpy(client->key, key.data, key.length);
-        client->usage.is_verified = key.data[0];
-        client->usage.client = (struct slice){ client->key + 1, key.length - 1 };
+        client->usage.origin.is_verified = key.data[0];
+        client->usage.origin.client = (struct slice){ client->key + 1, key.length - 1 };
         HASH_ADD(hh, table->by_key, key, key.length, client);
         if (!client->hh.tbl) {
                 free(client);
@@ -101,7 +101,7 @@ void client_table_count(struct client_table *table, const struct request_origin 
 
         DL_DELETE(table->list, client);
         DL_PREPEND(table->list, client);
-        client->usage.user = copy_shortened(client->user, origin->user);
+        client->usage.origin.user = copy_shortened(client->user, origin->user);
         client->usage.n_requests++;
         client->usage.n_bytes += n_bytes;
         client->usage.n_refused += is_refused;

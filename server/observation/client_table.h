@@ -17,8 +17,7 @@
 struct client_table;
 
 struct client_usage {
-        struct slice client, user; /* user: of the last request; empty: none */
-        bool is_verified;          /* part of the identity: struct request_origin */
+        struct request_origin origin; /* its user is that of the last request; empty: none */
         uint64_t n_requests, n_bytes, n_refused;
         int64_t last_request_ms; /* wall clock */
 };

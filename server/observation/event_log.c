@@ -42,8 +42,8 @@ static struct slice shortened(struct slice text) {
 }
 
 void event_log_add(struct event_log *log, const struct logged_event *event) {
-        struct slice key = shortened(event->key), client = shortened(event->client),
-                     user = shortened(event->user);
+        struct slice key = shortened(event->key), client = shortened(event->origin.client),
+                     user = shortened(event->origin.user);
         struct logged_event *added =
                 ring_add(&log->events, sizeof(*added) + key.length + client.length + user.length + 3);
         uint8_t *texts;
@@ -55,8 +55,8 @@ void event_log_add(struct event_log *log, const struct logged_event *event) {
         added->number = log->events.last;
         added->is_key_shortened = key.length < event->key.length;
         added->key = slice_copy(&texts, key);
-        added->client = slice_copy(&texts, client);
-        added->user = slice_copy(&texts, user);
+        added->origin.client = slice_copy(&texts, client);
+        added->origin.user = slice_copy(&texts, user);
 }
 
 void event_log_commit(struct event_log *log) {

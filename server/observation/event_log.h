@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/outcome.h"
+#include "engine/request.h"
 #include "engine/verb.h"
 #include "engine/version.h"
 
@@ -37,10 +38,9 @@ struct logged_event {
         uint64_t number;
         int64_t wall_ms;
         enum logged_kind kind;
-        struct slice key;          /* absent: the request was not decoded */
-        bool is_key_shortened;     /* the key has more bytes */
-        struct slice client, user; /* of the request; absent: unknown, or there was no request */
-        bool is_verified;          /* client and user: struct request_origin */
+        struct slice key;             /* absent: the request was not decoded */
+        bool is_key_shortened;        /* the key has more bytes */
+        struct request_origin origin; /* texts absent: unknown, or there was no request */
         bool has_version;
         struct version version; /* of the new value, or of the last one */
         uint64_t n_bytes;       /* of the new value, or of the payload if there is no change */

@@ -21,9 +21,7 @@ static struct logged_event event_of_change(const struct change *change, const st
         if (is_deleted)
                 event.kind = LOGGED_DELETE;
         if (request && event.kind != LOGGED_EXPIRE) {
-                event.client = request->client;
-                event.user = request->user;
-                event.is_verified = request_origin_of(request).is_verified;
+                event.origin = request_origin_of(request);
                 event.verb = request->verb;
         }
         return event;
@@ -72,16 +70,13 @@ static struct slice error_text(const struct invocation *invocation, enum outcome
 void observation_add_request(struct observation *observation, const struct effects *effects,
                              const struct invocation *invocation, enum outcome outcome, struct now now) {
         const struct request *request = &invocation->request;
-        struct request_origin origin = request_origin_of(request);
         struct slice error = error_text(invocation, outcome);
         bool is_unmet = outcome == OUTCOME_CONDITION_NOT_MET;
         struct logged_event event = {
                 .wall_ms = now.wall_ms,
                 .kind = is_unmet ? LOGGED_UNMET : LOGGED_REFUSED,
                 .key = request->key,
-                .client = request->client,
-                .user = request->user,
-                .is_verified = origin.is_verified,
+                .origin = request_origin_of(request),
                 .n_bytes = request->payload.length,
                 .verb = request->verb,
                 .error = is_unmet ? unmet_text(request) : error,
@@ -92,7 +87,8 @@ void observation_add_request(struct observation *observation, const struct effec
         add_changes(observation, effects, request, outcome == OUTCOME_DELETED, now);
         if (event.error.data)
                 event_log_add(observation->events, &event);
-        client_table_count(observation->clients, &origin, request->payload.length, error.data, now.wall_ms);
+        client_table_count(observation->clients, &event.origin, request->payload.length, error.data,
+                           now.wall_ms);
 }
 
 void observation_end_batch(struct observation *observation, enum outcome outcome) {

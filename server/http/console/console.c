@@ -95,9 +95,10 @@ bool console_read_number(struct http_exchange *exchange, const char *name, uint6
         return false;
 }
 
-void console_json_next(struct buf *json) {
-        if (json->length > 0 && json->data[json->length - 1] != '[')
-                buf_append_string(json, ",");
+void console_add_origin(struct buf *json, const struct request_origin *origin) {
+        json_add_bytes(json, "client", origin->client, false);
+        json_add_bytes(json, "user", origin->user, false);
+        json_add_bool(json, "verified", origin->is_verified);
 }
 
 /* 3. The begin and the end */

@@ -42,7 +42,7 @@ struct console_stream {
 
 static bool is_shown(const struct console_stream *stream, const struct logged_event *event,
                      uint64_t *budget) {
-        return (!stream->client.data || slice_equal(event->client, stream->client)) &&
+        return (!stream->client.data || slice_equal(event->origin.client, stream->client)) &&
                (!stream->pattern.data || glob_match(stream->pattern, event->key, budget));
 }
 
@@ -59,9 +59,7 @@ static void format_event(struct buf *text, const struct pipeline *pipeline,
         json_add_bytes(text, "key", event->key, false);
         if (event->is_key_shortened)
                 json_add_bool(text, "key_shortened", true);
-        json_add_bytes(text, "client", event->client, false);
-        json_add_bytes(text, "user", event->user, false);
-        json_add_bool(text, "verified", event->is_verified);
+        console_add_origin(text, &event->origin);
         if (event->has_version) {
                 pipeline_append_version(pipeline, event->version, &version);
                 json_add_bytes(text, "version", buf_slice(&version), false);

@@ -38,8 +38,6 @@ __attribute__((format(printf, 3, 4))) static void add_warning(struct buf *json, 
         va_start(arguments, format);
         vsnprintf(text, sizeof(text), format, arguments);
         va_end(arguments);
-        if (json->data && json->data[json->length - 1] != '[')
-                buf_append_string(json, ",");
         json_begin(json);
         add_text(json, "text", text);
         add_text(json, "remedy", remedy);

@@ -102,8 +102,8 @@ struct pipeline *console_served_pipeline(const struct console *console, struct h
 /* Read an unsigned argument. Returns false, and replies with 400, if it is invalid. Absent: unchanged. */
 bool console_read_number(struct http_exchange *exchange, const char *name, uint64_t *ret_number);
 
-/* Begin the next element of a JSON array: a comma unless it is the first. */
-void console_json_next(struct buf *json);
+/* Add who has sent a request, or watches a key: client, user, verified. */
+void console_add_origin(struct buf *json, const struct request_origin *origin);
 
 /* The handlers of the routes. */
 void console_handle_keys(void *userdata, struct http_exchange *exchange);

@@ -8,12 +8,9 @@ static void add_client(struct buf *json, const struct console *console, const st
         struct registration_usage registrations = { 0 };
 
         if (console->pipeline)
-                registrations = pipeline_client_usage(console->pipeline, usage->client);
-        console_json_next(json);
+                registrations = pipeline_client_usage(console->pipeline, usage->origin.client);
         json_begin(json);
-        json_add_bytes(json, "client", usage->client, false);
-        json_add_bytes(json, "user", usage->user, false);
-        json_add_bool(json, "verified", usage->is_verified);
+        console_add_origin(json, &usage->origin);
         json_add_uint(json, "registrations", registrations.n_registrations);
         json_add_uint(json, "registration_bytes", registrations.n_bytes);
         json_add_uint(json, "requests", usage->n_requests);
@@ -40,14 +37,13 @@ void console_handle_clients(void *userdata, struct http_exchange *exchange) {
 }
 
 static void add_watcher(void *userdata, const struct registration *registration) {
+        const struct request_origin origin = { registration->client_id, registration->user,
+                                               registration->connection != 0 };
         struct buf *json = userdata;
 
-        console_json_next(json);
         json_begin(json);
         json_add_bytes(json, "key", registration->key_name, false);
-        json_add_bytes(json, "client", registration->client_id, false);
-        json_add_bytes(json, "user", registration->user, false);
-        json_add_bool(json, "verified", registration->connection != 0);
+        console_add_origin(json, &origin);
         buf_append_string(json, "}");
 }
 

@@ -248,7 +248,7 @@ static void add_lock_watcher(void *userdata, const struct registration *registra
 
         if (watchers->n++ >= LOCK_WATCHERS_MAX)
                 return;
-        console_json_next(watchers->json);
+        buf_append_string(watchers->json, watchers->n > 1 ? "," : "");
         json_append_string(watchers->json, slice_is_utf8(registration->client_id) ? registration->client_id
                                                                                   : SLICE_LITERAL("?"));
 }
@@ -282,7 +282,6 @@ static void add_entry(struct buf *json, const struct console_request *request, s
         /* The fencing token of a lock is its version: the key itself has none. */
         if (request->is_locks && !expires)
                 return;
-        console_json_next(json);
         json_begin(json);
         json_add_bytes(json, "key", entry_key(entry), false);
         add_version(json, pipeline, entry_version(entry));

@@ -51,3 +51,20 @@ Test(json, separates_members_with_commas) {
         json_end(&line);
         cr_expect(slice_equal(buf_slice(&line), S("{\"a\":true,\"b\":[1]}\n")));
 }
+
+Test(json, separates_objects_of_an_array_with_commas) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+
+        for (int i = 0; i < 2; i++) { /* lines have no comma */
+                json_begin(&line);
+                json_add_name(&line, "list");
+                buf_append_string(&line, "[");
+                for (int j = 0; j < 3; j++) {
+                        json_begin(&line);
+                        buf_append_string(&line, "}");
+                }
+                buf_append_string(&line, "]");
+                json_end(&line);
+        }
+        cr_expect(slice_equal(buf_slice(&line), S("{\"list\":[{},{},{}]}\n{\"list\":[{},{},{}]}\n")));
+}

@@ -31,15 +31,15 @@ Test(client_table, counts_requests_by_client) {
         count("b", true, 2);
         count("a", true, 3);
         usage = client_table_next(table, NULL);
-        cr_expect(slice_equal(usage->client, S("a")));
-        cr_expect(slice_equal(usage->user, S("user")));
-        cr_expect(usage->is_verified);
+        cr_expect(slice_equal(usage->origin.client, S("a")));
+        cr_expect(slice_equal(usage->origin.user, S("user")));
+        cr_expect(usage->origin.is_verified);
         cr_expect_eq(usage->n_requests, 2);
         cr_expect_eq(usage->n_bytes, 20);
         cr_expect_eq(usage->n_refused, 1);
         cr_expect_eq(usage->last_request_ms, 3);
         usage = client_table_next(table, usage);
-        cr_expect(slice_equal(usage->client, S("b")));
+        cr_expect(slice_equal(usage->origin.client, S("b")));
         cr_expect_null(client_table_next(table, usage));
         cr_expect_not(client_table_is_truncated(table));
 }
@@ -50,11 +50,11 @@ Test(client_table, claimed_id_has_its_own_entry) {
         count("a", false, 1);
         client_table_count(table, &(struct request_origin){ .client = S("a") }, 1, true, 2);
         usage = client_table_next(table, NULL);
-        cr_expect_not(usage->is_verified);
+        cr_expect_not(usage->origin.is_verified);
         cr_expect_eq(usage->n_requests, 1);
         usage = client_table_next(table, usage);
-        cr_expect(usage->is_verified);
-        cr_expect(slice_equal(usage->client, S("a")));
+        cr_expect(usage->origin.is_verified);
+        cr_expect(slice_equal(usage->origin.client, S("a")));
         cr_expect_eq(usage->n_refused, 0);
 }
 
@@ -72,7 +72,7 @@ Test(client_table, replaces_the_client_that_is_idle_longest) {
         }
         cr_expect(client_table_is_truncated(table));
         while ((usage = client_table_next(table, usage))) {
-                cr_expect_not(slice_equal(usage->client, S("idle")));
+                cr_expect_not(slice_equal(usage->origin.client, S("idle")));
                 n++;
         }
         cr_expect_eq(n, CLIENT_TABLE_MAX);
@@ -88,10 +88,10 @@ Test(client_table, shortens_long_ids_and_accepts_none) {
         client_table_count(table, &(struct request_origin){ 0 }, 1, false, 3);
         client_table_count(table, &(struct request_origin){ 0 }, 1, false, 4);
         usage = client_table_next(table, NULL);
-        cr_expect_eq(usage->client.length, 0);
+        cr_expect_eq(usage->origin.client.length, 0);
         cr_expect_eq(usage->n_requests, 2);
         usage = client_table_next(table, usage);
-        cr_expect_eq(usage->client.length, CLIENT_TABLE_TEXT_MAX);
+        cr_expect_eq(usage->origin.client.length, CLIENT_TABLE_TEXT_MAX);
         cr_expect_eq(usage->n_requests, 2);
         cr_expect_null(client_table_next(table, usage));
 }

@@ -94,12 +94,13 @@ Test(event_log, shortens_long_texts_and_is_limited_by_their_bytes) {
         uint64_t number = 0, n_lost = 0;
 
         for (int i = 0; i < 5000; i++)
-                event_log_add(events, &(struct logged_event){
-                                              .kind = LOGGED_SET, .key = long_text, .client = long_text });
+                event_log_add(events, &(struct logged_event){ .kind = LOGGED_SET,
+                                                              .key = long_text,
+                                                              .origin.client = long_text });
         event_log_commit(events);
         event = event_log_next(events, &number, &n_lost);
         cr_expect_eq(event->key.length, EVENT_LOG_TEXT_MAX);
-        cr_expect_eq(event->client.length, EVENT_LOG_TEXT_MAX);
+        cr_expect_eq(event->origin.client.length, EVENT_LOG_TEXT_MAX);
         cr_expect(event->is_key_shortened);
         cr_expect_gt(n_lost, 5000 - EVENT_LOG_BYTES_MAX / (2 * EVENT_LOG_TEXT_MAX));
         cr_expect_lt(n_lost, 5000 - 1000);

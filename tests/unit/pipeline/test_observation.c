@@ -47,7 +47,7 @@ static const char *new_events(void) {
         while ((event = event_log_next(events, &last, &n_lost)))
                 length += (size_t)snprintf(text + length, sizeof(text) - length, "%s %.*s %.*s, ",
                                            kinds[event->kind], (int)event->key.length, event->key.data,
-                                           (int)event->client.length, event->client.data);
+                                           (int)event->origin.client.length, event->origin.client.data);
         cr_expect_eq(n_lost, 0);
         return text;
 }
@@ -113,10 +113,10 @@ Test(observation, counts_requests_by_client) {
         send("a", "set", "k", "v");
         broker_flush(&broker);
         usage = client_table_next(clients, NULL);
-        cr_expect(slice_equal(usage->client, S("a")));
+        cr_expect(slice_equal(usage->origin.client, S("a")));
         cr_expect_eq(usage->n_requests, 2);
         cr_expect_eq(usage->n_refused, 1);
-        cr_expect_not(usage->is_verified);
+        cr_expect_not(usage->origin.is_verified);
         cr_expect_null(client_table_next(clients, usage));
 }
 
