@@ -73,7 +73,7 @@ ROOMS = {
     "config": ("base protocol election policy engine codec", "sodium.h"),
     "control": ("base protocol engine exports pipeline", ""),
     "http": ("base pipeline", "microhttpd.h uv.h"),
-    "http/console": ("base protocol codec observation pipeline config http", "uv.h"),
+    "http/console": ("base protocol codec observation pipeline config http", "utlist.h uv.h"),
     "mqtt": ("base protocol", "mosquitto.h mqtt_protocol.h openssl/ssl.h uv.h"),
     "plugin": ("base hash fair_queue protocol",
                "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),

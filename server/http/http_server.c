@@ -166,7 +166,7 @@ static bool find_route(struct http_exchange *exchange, const char *method, const
 static bool is_admitted(struct http_exchange *exchange) {
         const struct http_routes *routes = exchange->routes;
 
-        return !routes->admit || routes->admit(routes->admit_userdata, exchange);
+        return !routes->admit || routes->admit(routes->userdata, exchange);
 }
 
 /* Reserve memory for the body, or reply that there is none. The library has checked the syntax. */

@@ -87,9 +87,8 @@ struct http_routes {
          * whether the request is admitted; if not, reply or call http_wait() first. NULL: each request is
          * admitted.
          */
-        bool (*admit)(void *admit_userdata, struct http_exchange *exchange);
-        void *admit_userdata;
-        void *userdata; /* of handle() */
+        bool (*admit)(void *userdata, struct http_exchange *exchange);
+        void *userdata; /* of admit() and handle() */
 };
 
 /* PEM texts, for TLS. */

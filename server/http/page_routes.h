@@ -6,6 +6,6 @@
 
 /*
  * Serve /metrics, /healthz, /readyz and /version to everybody. The view is borrowed until
- * http_close().
+ * http_close(). Not in pages.c, which needs no HTTP library.
  */
 void page_routes_add(struct http_server *http, struct store_view *view);

@@ -11,6 +11,7 @@
 #include "http/console/files.h"
 #include "http/console/health.h"
 #include "http/console/internal.h"
+#include "pipeline/control_operations.h"
 
 /* 1. The page, the session and health */
 
@@ -73,13 +74,9 @@ static void take_sample(uv_timer_t *timer) {
 
 struct pipeline *console_served_pipeline(const struct console *console, struct http_exchange *exchange) {
         CLEANUP(buf_deinit) struct buf reason = { 0 };
-        struct gauges gauges;
 
-        if (console->pipeline) {
-                pipeline_read_gauges(console->pipeline, 0, &gauges);
-                if (gauges.broker_kind != BROKER_UNKNOWN)
-                        return console->pipeline;
-        }
+        if (console->pipeline && pipeline_broker_kind(console->pipeline) != BROKER_UNKNOWN)
+                return console->pipeline;
         readiness_append(&reason, console->config.view);
         http_reply_error(exchange, HTTP_UNAVAILABLE,
                          reason.length > 0 && buf_text(&reason) ? buf_text(&reason) : "not served now");
@@ -119,7 +116,6 @@ static void add_routes(struct console *console, const struct http_route *added, 
         http_add_routes(console->http, &(struct http_routes){ .routes = added,
                                                               .n_routes = n_routes,
                                                               .admit = console_admit,
-                                                              .admit_userdata = console,
                                                               .userdata = console });
 }
 

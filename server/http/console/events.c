@@ -10,6 +10,7 @@
  */
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/glob.h"
@@ -29,6 +30,7 @@
 #define MATCHING_STEPS (100 * 1000)
 
 struct console_stream {
+        struct console_stream *prev, *next;
         struct console *console;
         struct http_exchange *exchange;
         struct slice pattern, client; /* absent: all */
@@ -139,14 +141,12 @@ static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
 
 void console_on_stream_timer(uv_timer_t *timer) {
         const struct console *console = timer->data;
+        const struct console_stream *stream;
         int64_t now_ms = system_clock_mono_ms();
 
-        for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
-                const struct console_stream *stream = console->streams[i];
-
-                if (stream && (event_log_last(console->events) > stream->number ||
-                               now_ms - stream->sent_ms >= KEEPALIVE_MS ||
-                               stream->n_users_set != console->n_users_set))
+        DL_FOREACH(console->streams, stream) {
+                if (event_log_last(console->events) > stream->number ||
+                    now_ms - stream->sent_ms >= KEEPALIVE_MS || stream->n_users_set != console->n_users_set)
                         http_resume(stream->exchange);
         }
 }
@@ -154,14 +154,9 @@ void console_on_stream_timer(uv_timer_t *timer) {
 static void on_stream_ended(void *userdata) {
         struct console_stream *stream = userdata;
         struct console *console = stream->console;
-        bool is_last = true;
 
-        for (size_t i = 0; i < CONSOLE_STREAMS_MAX; i++) {
-                if (console->streams[i] == stream)
-                        console->streams[i] = NULL;
-                is_last &= !console->streams[i];
-        }
-        if (is_last)
+        DL_DELETE(console->streams, stream);
+        if (!console->streams)
                 uv_timer_stop(&console->stream_timer);
         buf_deinit(&stream->pending);
         free(stream);
@@ -194,7 +189,7 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
         struct console *console = userdata;
         struct console_stream *stream;
         uint64_t number = 0;
-        size_t place = 0;
+        size_t n_streams;
 
         if (!console_read_number(exchange, "after", &number))
                 return;
@@ -202,9 +197,9 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
                 http_reply_error(exchange, HTTP_BAD_REQUEST, "the pattern is invalid");
                 return;
         }
-        while (place < CONSOLE_STREAMS_MAX && console->streams[place])
-                place++;
-        stream = place < CONSOLE_STREAMS_MAX ? stream_new(pattern, http_argument(exchange, "client")) : NULL;
+        DL_COUNT(console->streams, stream, n_streams);
+        stream = n_streams < CONSOLE_STREAMS_MAX ? stream_new(pattern, http_argument(exchange, "client"))
+                                                 : NULL;
         if (!stream) {
                 http_reply_error(exchange, HTTP_TOO_MANY, "too many streams");
                 return;
@@ -214,7 +209,7 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
         stream->exchange = exchange;
         stream->number = first_number(console, http_argument(exchange, "after").data, number);
         buf_append_string(&stream->pending, ":\n\n"); /* the peer gets the headers at once */
-        console->streams[place] = stream;
+        DL_APPEND(console->streams, stream);
         uv_timer_start(&console->stream_timer, console_on_stream_timer, STREAM_INTERVAL_MS,
                        STREAM_INTERVAL_MS);
         http_stream(exchange, "text/event-stream",

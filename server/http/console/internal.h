@@ -79,10 +79,10 @@ struct console {
 
         struct event_log *events; /* owned, as are the next two */
         struct client_table *clients;
-        struct console_line *lines; /* CONSOLE_LINES of them; unused until a stream sends */
-        struct console_request *requests[CONSOLE_REQUESTS_MAX]; /* NULL: a free place */
-        struct console_stream *streams[CONSOLE_STREAMS_MAX];    /* NULL: a free place */
-        uv_timer_t stream_timer;                                /* runs while there is a stream */
+        struct console_line *lines;       /* CONSOLE_LINES of them; unused until a stream sends */
+        struct console_request *requests; /* utlist, as are the streams */
+        struct console_stream *streams;
+        uv_timer_t stream_timer; /* runs while there is a stream */
 };
 
 /*

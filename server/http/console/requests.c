@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "codec/encoder.h"
@@ -26,6 +27,7 @@
 
 /* A request that waits. Freed when both the exchange and the request have ended. */
 struct console_request {
+        struct console_request *prev, *next;
         struct console *console;
         struct http_exchange *exchange; /* NULL: it has ended */
         bool has_ended;                 /* the request */
@@ -52,9 +54,7 @@ static void on_exchange_ended(void *userdata) {
 static void on_request_ended(void *userdata, const struct reply *reply, const struct message *message) {
         struct console_request *request = userdata;
 
-        for (size_t i = 0; i < CONSOLE_REQUESTS_MAX; i++)
-                if (request->console->requests[i] == request)
-                        request->console->requests[i] = NULL;
+        DL_DELETE(request->console->requests, request);
         request->has_ended = true;
         if (request->exchange && message)
                 request->reply(request, reply, message);
@@ -63,21 +63,19 @@ static void on_request_ended(void *userdata, const struct reply *reply, const st
         free_if_ended(request);
 }
 
-/* Return a free place for a request of the user, or NULL, after a reply. */
-static struct console_request **find_place(struct console *console, struct http_exchange *exchange,
-                                           const char *user) {
-        struct console_request **place = NULL;
-        size_t n_of_user = 0;
+/* Return whether another request of the user may wait; if not, reply. */
+static bool has_room(const struct console *console, struct http_exchange *exchange, const char *user) {
+        const struct console_request *request;
+        size_t n = 0, n_of_user = 0;
 
-        for (size_t i = 0; i < CONSOLE_REQUESTS_MAX; i++)
-                if (!console->requests[i])
-                        place = &console->requests[i];
-                else
-                        n_of_user += strcmp(console->requests[i]->user, user) == 0;
-        if (place && n_of_user < CONSOLE_USER_REQUESTS_MAX)
-                return place;
+        DL_FOREACH(console->requests, request) {
+                n++;
+                n_of_user += strcmp(request->user, user) == 0;
+        }
+        if (n < CONSOLE_REQUESTS_MAX && n_of_user < CONSOLE_USER_REQUESTS_MAX)
+                return true;
         http_reply_error(exchange, HTTP_TOO_MANY, "too many requests of the console wait");
-        return NULL;
+        return false;
 }
 
 static void reply_unsent(struct http_exchange *exchange, int error) {
@@ -99,12 +97,11 @@ static void send_request(struct console *console, struct http_exchange *exchange
                          const struct console_request *kind) {
         const struct console_user *user = console_user_of(console, exchange);
         struct pipeline *pipeline = console_served_pipeline(console, exchange);
-        struct console_request **place = pipeline ? find_place(console, exchange, user->name) : NULL;
         struct now now = console->config.now(console->config.userdata);
         struct console_request *request;
         int r;
 
-        if (!place)
+        if (!pipeline || !has_room(console, exchange, user->name))
                 return;
         request = malloc(sizeof(*request) + strlen(user->name) + 1);
         if (!request) {
@@ -126,7 +123,7 @@ static void send_request(struct console *console, struct http_exchange *exchange
                 reply_unsent(exchange, r);
                 return;
         }
-        *place = request;
+        DL_APPEND(console->requests, request);
         http_wait(exchange, &(struct http_waiting){ .ended = on_exchange_ended, .userdata = request });
         pipeline_advance(pipeline, now);
         console->config.updated(console->config.userdata);

@@ -126,7 +126,7 @@ static void setup(void) {
         is_admitting = true;
         cr_assert_eq(uv_loop_init(&loop), 0);
         cr_assert_eq(http_open(&http, &loop, &endpoint, &(struct http_tls){ 0 }), 0);
-        http_add_routes(http, &(struct http_routes){ routes, ARRAY_LENGTH(routes), admit, NULL, NULL });
+        http_add_routes(http, &(struct http_routes){ routes, ARRAY_LENGTH(routes), admit, NULL });
 }
 
 static void close_server(void) {
