@@ -154,11 +154,8 @@
 
 /*
  * The version of this protocol. It is in the banner, in the topic of the probe, and in the first
- * byte of HELLO, WELCOME and frames. A store that reads another version does not use the plugin.
- *
- * The plugin recognizes a store of another version by its subscription to another probe. While such
- * a store is connected, the plugin passes on requests to it unchanged, in the broker's ordinary
- * way, until a valid HELLO.
+ * byte of HELLO, WELCOME and frames. A store that reads another version does not use the plugin,
+ * logs that, and gets no requests: the plugin replies to them that the store is not available.
  */
 #define COMPANION_VERSION        "9"
 #define COMPANION_VERSION_NUMBER 9
@@ -279,8 +276,7 @@
  * banner. So a store that subscribes to both learns from the SUBACKs whether the plugin is loaded.
  * The banner itself may arrive too late: it waits behind the messages in the store's session.
  */
-#define COMPANION_PROBES COMPANION_SYS "probe/"
-#define COMPANION_PROBE  COMPANION_PROBES COMPANION_VERSION
+#define COMPANION_PROBE COMPANION_SYS "probe/" COMPANION_VERSION
 
 /*
  * WELCOME, the reply to HELLO, at QoS 0. Payload: struct handshake_welcome, encrypted

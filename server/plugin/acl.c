@@ -180,17 +180,6 @@ static bool accesses_own_topic(const struct mosquitto_evt_acl_check *check) {
 }
 
 /*
- * A store of another version subscribes to another probe. Until a valid HELLO, it gets requests in
- * the broker's ordinary way.
- */
-static void detect_other_version(const struct plugin_load *load,
-                                 const struct mosquitto_evt_acl_check *check) {
-        if (check->access == MOSQ_ACL_SUBSCRIBE && STARTS_WITH(check->topic, COMPANION_PROBES) &&
-            strcmp(check->topic, COMPANION_PROBE) != 0 && acl_is_store(load, check->client))
-                load->plugin->is_other_version = true;
-}
-
-/*
  * Whether the check is the delivery of a message with the topic of a reply to another client, whose
  * id is long. A client id can have 64 KiB, and acl_file searches the whole id at each check: 300 idle
  * connections with such ids and the filter "#" would delay each reply by 16 ms.
@@ -224,7 +213,6 @@ int acl_on_check(int event, void *event_data, void *userdata) {
                 requests_drop_staged(load->plugin);
         if (check->access == MOSQ_ACL_WRITE)
                 load->is_write_decided = !broker_is_2_1(); /* acl_on_undecided() takes it back */
-        detect_other_version(load, check);
 
         if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS))
                 return check_log_line(load, check);

@@ -51,7 +51,6 @@ struct plugin {
         size_t instance_length;
         uint64_t run, former_run; /* of the last HELLO, and of the last HELLO with another run */
         uint64_t hello_number;    /* of the last HELLO */
-        bool is_other_version;    /* a store of another version has subscribed since the last HELLO */
 
         struct notification_position position;
         /*

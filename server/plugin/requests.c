@@ -294,7 +294,7 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
                 return refuse_response_topic(plugin, message->client, client_id);
         if (r == 0 && properties.response.data && !reply_is_allowed(load, properties.response))
                 return deny_request(plugin, client_id);
-        if (r == 0 && !plugin->is_other_version)
+        if (r == 0)
                 r = stage_request(plugin, message, &properties, client_id);
 
         switch (r) {
@@ -348,8 +348,6 @@ static bool is_staged(const struct plugin *plugin, const struct mosquitto_evt_ac
 int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         struct record *record = plugin->staged;
 
-        if (plugin->is_other_version)
-                return MOSQ_ERR_SUCCESS;
         if (is_staged(plugin, check)) {
                 plugin->staged = NULL;
                 plugin->n_untaken = 0;

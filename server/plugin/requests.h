@@ -20,8 +20,7 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
 /*
  * The broker asks whether the store may read a message on the invoke topic. Takes the request if
  * this is the staged one: then its PUBLISH is accepted by all callbacks, and the store has a
- * subscription. The message itself is denied: returns MOSQ_ERR_ACL_DENIED, or MOSQ_ERR_SUCCESS if
- * the store has another version.
+ * subscription. The message itself is denied: returns MOSQ_ERR_ACL_DENIED.
  */
 int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
 

@@ -201,6 +201,6 @@ def test_every_message_between_store_and_plugin_is_in_the_header():
     frames = {("frame", "plugin"): "FRAME_TO_STORE", ("frame", "store"): "FRAME_TO_PLUGIN"}
     rows = re.findall(r"(?m)^\| (\w+) \| (plugin|store|none) \|", text)
     header = (REPOSITORY / "common/protocol/companion.h").read_text()
-    topics = re.findall(r"(?m)^#define COMPANION_(\w+) +COMPANION_(?:CONTROL|SYS|PROBES) ", header)
-    assert {frames.get(row, row[0]) for row in rows} == set(topics) - {"PROBES"}
-    assert len(rows) == len(topics) - 1
+    topics = re.findall(r"(?m)^#define COMPANION_(\w+) +COMPANION_(?:CONTROL|SYS) ", header)
+    assert {frames.get(row, row[0]) for row in rows} == set(topics)
+    assert len(rows) == len(topics)

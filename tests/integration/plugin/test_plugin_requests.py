@@ -11,7 +11,7 @@ from support.broker import free_port, refuses_response_topic
 from support.client import INVOKE, SERVICE, notify_topic
 from support.connection import KICKED, NO_SUBSCRIBERS, NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS, Connection
 from support.packets import number, packet, text
-from support.plugin import CONTROL, PLUGIN, build_plugin, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import PLUGIN, build_plugin, peer, site, site_with  # noqa: F401 fixtures
 
 PUBREL = b"\x62\x02"
 
@@ -320,34 +320,7 @@ def test_a_message_through_a_listener_without_the_plugin_is_dropped(site_with):
     assert peer.frames[-1].n_dropped == 1
 
 
-# A store of another version
-
-
-def test_a_store_of_another_version_gets_ordinary_requests_until_a_valid_hello(site):
-    other = site.connect("statestored", session_expiry=1000)
-    assert other.subscribe("$SYS/statestore/v1/probe/6") == 1, "it learns that the plugin of its version is not loaded"
-    other.subscribe(INVOKE)
-    client = site.connect()
-
-    client.request(payload=b"ordinary", user=[("statestore-client-id", "x")])
-    assert other.message(INVOKE).payload == b"ordinary"
-    other.publish(CONTROL + "hello", b"k" * 32 + b"instance", CorrelationData=b"1:1")
-    client.request(payload=b"ordinary, too")
-    assert other.message(INVOKE).payload == b"ordinary, too"
-
-    peer = site.peer(clean_start=False, session_expiry=1000)
-    peer.hello()
-    client.request(payload=b"in a frame")
-    assert peer.next_request().payload == b"in a frame"
-    assert peer.messages() == []
-
-
-def test_another_client_cannot_announce_another_version(site, peer):
-    site.connect().subscribe("$SYS/statestore/v1/probe/6")
-
-    site.connect().request()
-
-    assert peer.next_request()
+# Other messages
 
 
 def test_messages_on_other_topics_are_unchanged(site, peer):
