@@ -92,7 +92,6 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
 
         plugin->hello_client = sender;
         plugin->has_frame_failed = false;
-        plugin->n_untaken = 0;
         return 0;
 }
 

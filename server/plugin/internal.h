@@ -44,7 +44,6 @@ struct plugin {
         /* A request whose MESSAGE callback has returned, and its payload: requests.c. */
         struct record *staged;
         const void *staged_payload;
-        size_t n_untaken; /* staged requests dropped in succession since HELLO: count_untaken() */
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];

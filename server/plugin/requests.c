@@ -50,9 +50,6 @@
 /* A request is refused if it would not fit in an MQTT packet to the store, with all additions. */
 #define REQUEST_BYTES_MAX (MESSAGE_REMAINING_LENGTH_MAX - 1024)
 
-/* See count_untaken(). */
-#define UNTAKEN_MAX 3
-
 /*
  * mosquitto_property_read_*() searches the list from the given element on, and returns the element
  * that it has read. All callers pass an element of the wanted kind, so the returned element is NULL
@@ -308,49 +305,16 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
         }
 }
 
-/*
- * The READ check of the store did not follow for a staged request: an earlier plugin grants READ, or
- * a later one refuses or changes requests. Log it after UNTAKEN_MAX such requests in succession.
- */
-static void count_untaken(struct plugin *plugin) {
-        if (!plugin->hello_client || ++plugin->n_untaken != UNTAKEN_MAX)
-                return;
-        mosquitto_log_printf(
-                MOSQ_LOG_WARNING,
-                "statestore: requests are not passed to the store: an earlier plugin grants every access, "
-                "or a later one refuses or changes the requests; load mosquitto_statestore.so before other "
-                "plugins");
-}
-
 void requests_drop_staged(struct plugin *plugin) {
-        if (!plugin->staged)
-                return;
         free(plugin->staged);
         plugin->staged = NULL;
-        count_untaken(plugin);
-}
-
-/*
- * Whether the broker asks for the staged request. mosquitto 2.1 publishes the messages of plugins
- * before the tick, and calls no callback in between. If a later plugin has refused the staged
- * request, and published another message on this topic, that can have the address of the payload.
- */
-static bool is_staged(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        const struct frame_request *request;
-
-        if (!plugin->staged || plugin->staged_payload != check->payload)
-                return false;
-        request = &plugin->staged->request;
-        return request->qos != 1 || plugin->staged->is_refused ||
-               slice_equal(request->payload, (struct slice){ check->payload, check->payloadlen });
 }
 
 int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         struct record *record = plugin->staged;
 
-        if (is_staged(plugin, check)) {
+        if (record && check->payload == plugin->staged_payload) {
                 plugin->staged = NULL;
-                plugin->n_untaken = 0;
                 queue_or_refuse_request(plugin, record);
         } else if (check->qos != 2) {
                 plugin->to_store.counters.n_dropped++;

@@ -531,7 +531,6 @@ def test_if_an_earlier_plugin_grants_every_access_no_request_is_executed(site_wi
     assert set(executed) == {"0"}
     assert alice.messages() == operator.messages() == []
     guarded.site.store.wait_for_log("it was not in a frame of the plugin")
-    guarded.site.broker.wait_for_log("an earlier plugin grants every access")
 
 
 def test_if_an_earlier_plugin_grants_every_access_clients_read_requests(site_with_permissive_plugin):
