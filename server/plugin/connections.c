@@ -156,14 +156,6 @@ void connections_track(struct connections *connections, struct connection *conne
                 kick_if_slow(connections, connection);
 }
 
-void connections_untrack_all(struct connections *connections, const struct mosquitto *sender) {
-        for (struct connection *c = connections->by_client; c; c = c->by_client.next) {
-                if (c->is_tracked && c->client != sender)
-                        connections_schedule_kick(connections, c);
-                c->is_tracked = false;
-        }
-}
-
 void connections_note_drop(struct connections *connections, struct slice client_id) {
         struct connection *connection = connections_find_client_id(connections, client_id);
 
@@ -184,4 +176,17 @@ void connections_kick_scheduled(struct plugin *plugin) {
                 unschedule_kick(&plugin->connections, connection);
                 mosquitto_kick_client_by_clientid(connection->client_id, true);
         }
+}
+
+void connections_untrack_all(struct plugin *plugin, const struct mosquitto *sender) {
+        struct connections *connections = &plugin->connections;
+
+        for (struct connection *c = connections->by_client; c; c = c->by_client.next) {
+                if (c->client == sender)
+                        unschedule_kick(connections, c);
+                else if (c->is_tracked)
+                        connections_schedule_kick(connections, c);
+                c->is_tracked = false;
+        }
+        connections_kick_scheduled(plugin);
 }

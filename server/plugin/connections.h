@@ -104,15 +104,16 @@ void connections_note_drop(struct connections *connections, struct slice client_
 
 /*
  * The registrations of all connections are lost: kick the tracked clients, except the sender of
- * HELLO, at the next tick.
+ * HELLO. Call in the callback for HELLO.
  */
-void connections_untrack_all(struct connections *connections, const struct mosquitto *sender);
+void connections_untrack_all(struct plugin *plugin, const struct mosquitto *sender);
 
 /* Kick the client at the next tick, after the PUBACK of its present message. */
 void connections_schedule_kick(struct connections *connections, struct connection *connection);
 
 /*
  * Kick the scheduled clients. Call at a tick: a client's connection must not end during a callback
- * for this client, or while the broker publishes.
+ * for this client, or while the broker publishes. mosquitto before 2.0.15 with per_listener_settings
+ * sends no ticks to plugins.
  */
 void connections_kick_scheduled(struct plugin *plugin);

@@ -53,9 +53,7 @@ static int set_store_client_id(struct plugin *plugin, const char *client_id) {
 static void set_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *sender) {
         if (slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length }))
                 return;
-        connections_untrack_all(&plugin->connections, sender);
-        if (!plugin->has_ticked) /* perhaps the broker sends no ticks */
-                connections_kick_scheduled(plugin);
+        connections_untrack_all(plugin, sender);
         plugin->position = (struct notification_position){ 0 };
         memcpy(plugin->instance, instance.data, instance.length);
         plugin->instance_length = instance.length;

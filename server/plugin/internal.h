@@ -58,7 +58,6 @@ struct plugin {
          */
         const struct mosquitto *hello_client;
         bool has_frame_failed; /* memory was short for a frame of the store: none is accepted until HELLO */
-        bool has_ticked;       /* the broker has sent a tick: some releases send none */
         bool is_log_seen;      /* a line of the broker's log has reached the plugin since the last HELLO */
         struct line_limit too_many_limit, unavailable_limit, dropped_limit, denied_limit;
 

@@ -87,7 +87,6 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         struct plugin *plugin = load->plugin;
 
         (void)event;
-        plugin->has_ticked = true;
         requests_drop_staged(plugin);
         connections_kick_scheduled(plugin);
         to_store_check_deadlines(plugin);

@@ -246,9 +246,7 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
 /*
  * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick,
  * after the PUBACK. Without the PUBACK, a bridge would repeat the request after each reconnect, and
- * never forward another message. If the broker sends no ticks (mosquitto before 2.0.15 with
- * per_listener_settings), the plugin can only disconnect without PUBACK. Logs at most one line
- * until the tick.
+ * never forward another message. Logs at most one line until the tick.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {
@@ -260,9 +258,6 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
                 mosquitto_log_printf(MOSQ_LOG_NOTICE,
                                      "statestore: request refused: forbidden response topic: client_id=%s",
                                      LOG_TEXT(slice_from_string(client_id)));
-        if (!plugin->has_ticked)
-                return MOSQ_ERR_PROTOCOL;
-
         connections_schedule_kick(&plugin->connections, connection);
         return MOSQ_ERR_ACL_DENIED;
 }
