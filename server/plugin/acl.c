@@ -8,21 +8,21 @@
  * without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
  * returns SUCCESS overrules acl_file and later plugins.
  *
- * Therefore the plugin registers two callbacks. acl_on_check() is the first and decides on the
- * store's topics only: those of find_rule(), and a client's own topics. acl_on_undecided()
- * is the last: an access reaches it if no other callback decides it. The callback of acl_file
+ * Therefore the plugin registers two callbacks. The first calls acl_check(), which decides on the
+ * store's topics only: those of find_rule(), and a client's own topics. acl_on_undecided() is the
+ * last: an access reaches it if no other callback decides it. The callback of acl_file
  * decides every access, so an access reaches acl_on_undecided() only on a broker without acl_file.
  * With plugin_opt_undecided allow, acl_on_undecided() grants the access. This cannot be the
  * default: another plugin that defers may intend a denial, and the broker does not list its
  * plugins. With deny, acl_on_undecided() is not registered.
  *
- * A reload registers acl_file's callback again. acl_on_check() registers acl_on_undecided() behind
- * it at the first access check after a reload. A later event would be too late: the broker
+ * A reload registers acl_file's callback again. acl_check() registers acl_on_undecided() behind it
+ * at the first access check after a reload. A later event would be too late: the broker
  * publishes wills during the reload, and checks their access. Registering within a callback is
  * safe, because the broker looks up the next callback after the present one has returned.
  *
  * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only
- * acl_on_check().
+ * acl_check().
  */
 
 #include "plugin/acl.h"
@@ -30,8 +30,6 @@
 #include "plugin/broker.h"
 #include "plugin/internal.h"
 #include "plugin/replies.h"
-#include "plugin/requests.h"
-#include "plugin/slow_watchers.h"
 #include "plugin/subscriptions.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion.h"
@@ -70,24 +68,32 @@ enum rule {
         RULE_DENY_ALL,    /* deny the access to all clients */
 };
 
+/*
+ * The store subscribes to requests and to BROKER_LOG_NOTICE only so that the broker asks the plugin
+ * about their delivery: requests.c takes the requests, and slow_watchers.c reads the lines. So READ
+ * is denied also to the store, and before any other callback is asked: a granted delivery of a line
+ * and the checks of acl_file can log further lines, whose delivery is checked again, and so on until
+ * mosquitto has no stack left (2.0.11 to 2.1.2, and the development branch). acl_file logs a client
+ * id with a wildcard, and mosquitto a message above a client's Maximum Packet Size.
+ */
 static enum rule find_rule(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         const char *topic = check->topic;
-        int access = check->access;
 
-        switch (access) {
+        switch (check->access) {
         case MOSQ_ACL_READ:
-        case MOSQ_ACL_SUBSCRIBE:
-                if (strcmp(topic, TOPIC_INVOKE) == 0 || strcmp(topic, COMPANION_FRAME_TO_STORE) == 0)
-                        return RULE_ONLY_STORE;
-                if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, COMPANION_PROBE) == 0)
+                if (strcmp(topic, TOPIC_INVOKE) == 0 || STARTS_WITH(topic, BROKER_LOG_TOPICS))
                         return RULE_DENY_ALL;
-                if (access == MOSQ_ACL_SUBSCRIBE &&
-                    (STARTS_WITH(topic, BROKER_LOG_TOPICS) ||
-                     subscription_is_denied(plugin, mosquitto_client_id(check->client), topic)))
+                if (strcmp(topic, COMPANION_FRAME_TO_STORE) == 0)
                         return RULE_ONLY_STORE;
-                if (strcmp(topic, COMPANION_BANNER) == 0)
-                        return RULE_ALLOW_ALL;
-                return STARTS_WITH(topic, SYS_TOPICS) ? RULE_ALLOW_STORE : RULE_NONE;
+                break;
+        case MOSQ_ACL_SUBSCRIBE:
+                if (strcmp(topic, COMPANION_PROBE) == 0)
+                        return RULE_DENY_ALL;
+                if (strcmp(topic, TOPIC_INVOKE) == 0 || STARTS_WITH(topic, BROKER_LOG_TOPICS) ||
+                    strcmp(topic, COMPANION_FRAME_TO_STORE) == 0 ||
+                    subscription_is_denied(plugin, mosquitto_client_id(check->client), topic))
+                        return RULE_ONLY_STORE;
+                break;
         case MOSQ_ACL_WRITE:
                 return STARTS_WITH(topic, TOPIC_NOTIFY_PREFIX) || STARTS_WITH(topic, CONTROL_TOPICS)
                                ? RULE_ONLY_STORE
@@ -95,6 +101,9 @@ static enum rule find_rule(const struct plugin *plugin, const struct mosquitto_e
         default:
                 return RULE_NONE;
         }
+        if (strcmp(topic, COMPANION_BANNER) == 0)
+                return RULE_ALLOW_ALL;
+        return STARTS_WITH(topic, SYS_TOPICS) ? RULE_ALLOW_STORE : RULE_NONE;
 }
 
 int acl_on_undecided(int event, void *event_data, void *userdata) {
@@ -127,20 +136,6 @@ static void register_last(struct plugin_load *load) {
         mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL);
         if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, acl_on_undecided, NULL, load))
                 load->is_order_valid = false;
-}
-
-/*
- * Check the delivery of a line of the broker's log. The store subscribes to BROKER_LOG_NOTICE only
- * for slow_watchers.c, so the plugin denies every line to every client, before any other callback.
- * A granted delivery and the checks of acl_file can log further lines, whose delivery is checked
- * again, and so on until mosquitto has no stack left (2.0.11 to 2.1.2, and the development branch):
- * acl_file logs a client id with a wildcard, and mosquitto a message above a client's Maximum Packet
- * Size.
- */
-static int check_log_line(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
-        if (strcmp(check->topic, BROKER_LOG_NOTICE) == 0 && acl_is_store(load, check->client))
-                slow_watchers_read_line(load->plugin, (struct slice){ check->payload, check->payloadlen });
-        return MOSQ_ERR_ACL_DENIED;
 }
 
 /*
@@ -193,29 +188,14 @@ static bool is_costly_delivery(const struct plugin *plugin, const struct mosquit
                !accesses_own_topic(check);
 }
 
-/* The broker also calls this for each delivery to each subscriber. */
-int acl_on_check(int event, void *event_data, void *userdata) {
-        const struct mosquitto_evt_acl_check *check = event_data;
-        struct plugin_load *load = userdata;
+int acl_check(struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
         enum rule rule;
 
-        (void)event;
         if (!broker_is_2_1() && !load->is_order_valid)
                 register_last(load);
-        if (check->access == MOSQ_ACL_READ && strcmp(check->topic, TOPIC_INVOKE) == 0)
-                return acl_is_store(load, check->client) ? requests_check_read(load->plugin, check)
-                                                         : MOSQ_ERR_ACL_DENIED;
-        /*
-         * Other READ checks may belong to the delivery of the staged message: a line of the log
-         * that another plugin or a full queue causes.
-         */
-        if (check->access != MOSQ_ACL_READ)
-                requests_drop_staged(load->plugin);
         if (check->access == MOSQ_ACL_WRITE)
                 load->is_write_decided = !broker_is_2_1(); /* acl_on_undecided() takes it back */
 
-        if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS))
-                return check_log_line(load, check);
         if (is_costly_delivery(load->plugin, check) || has_wildcard_id(check->client))
                 return MOSQ_ERR_ACL_DENIED;
         rule = find_rule(load->plugin, check);

@@ -3,16 +3,19 @@
 
 #include <stdbool.h>
 
-/*
- * Access to the store's topics, and of each client to its own topics. The callbacks return
- * MOSQ_ERR_...
- */
+/* Access to the store's topics, and of each client to its own topics. */
 
 struct mosquitto;
+struct mosquitto_evt_acl_check;
 struct plugin_load;
 
-/* Callbacks of MOSQ_EVT_ACL_CHECK; userdata is a struct plugin_load. acl.c registers the second one. */
-int acl_on_check(int event, void *event_data, void *userdata);
+/*
+ * Decide an access; the broker also asks for each delivery to each subscriber. Returns
+ * MOSQ_ERR_SUCCESS, MOSQ_ERR_ACL_DENIED, or a result that leaves the decision to other callbacks.
+ */
+int acl_check(struct plugin_load *load, const struct mosquitto_evt_acl_check *check);
+
+/* The plugin's last callback of MOSQ_EVT_ACL_CHECK, which acl_check() registers. */
 int acl_on_undecided(int event, void *event_data, void *userdata);
 
 /*

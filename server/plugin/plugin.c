@@ -18,7 +18,9 @@
 #include "plugin/options.h"
 #include "plugin/records.h"
 #include "plugin/requests.h"
+#include "plugin/slow_watchers.h"
 #include "plugin/to_store.h"
+#include "protocol/broker_log.h"
 #include "protocol/companion.h"
 #include "protocol/companion_box.h"
 #include "protocol/frame.h"
@@ -46,6 +48,24 @@ static int plugin_on_message(int event, void *event_data, void *userdata) {
                 return requests_receive(load, message);
         return acl_may_publish(load, message->client, message->topic) ? MOSQ_ERR_SUCCESS
                                                                       : MOSQ_ERR_ACL_DENIED;
+}
+
+/*
+ * The delivery of a message to the store is not granted: what the plugin does with the message, it
+ * does here.
+ */
+static int plugin_on_acl_check(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_acl_check *check = event_data;
+        struct plugin_load *load = userdata;
+
+        (void)event;
+        if (check->access != MOSQ_ACL_READ)
+                requests_drop_staged(load->plugin);
+        else if (strcmp(check->topic, TOPIC_INVOKE) == 0 && acl_is_store(load, check->client))
+                requests_take(load->plugin, check);
+        else if (strcmp(check->topic, BROKER_LOG_NOTICE) == 0 && acl_is_store(load, check->client))
+                slow_watchers_read_line(load->plugin, (struct slice){ check->payload, check->payloadlen });
+        return acl_check(load, check);
 }
 
 /* The client is looked up by its pointer, because its client id may be NULL here. */
@@ -120,7 +140,7 @@ static const struct {
         { MOSQ_EVT_MESSAGE, plugin_on_message, NULL },
         { MOSQ_EVT_TICK, plugin_on_tick, NULL },
         { MOSQ_EVT_RELOAD, plugin_on_reload, NULL },
-        { MOSQ_EVT_ACL_CHECK, acl_on_check, NULL },
+        { MOSQ_EVT_ACL_CHECK, plugin_on_acl_check, NULL },
         { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_HELLO },
         { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_FRAME_TO_PLUGIN },
 };

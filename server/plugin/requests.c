@@ -6,8 +6,8 @@
  * mosquitto handles a PUBLISH in one function: WRITE checks, MESSAGE callbacks, then a READ check
  * for each subscriber, then the PUBACK. A plugin behind this one may refuse the message in its
  * MESSAGE callback. So the request is copied and staged in MESSAGE, and taken in the READ check of
- * the store, which has a subscription: this check proves that the message is accepted. READ is
- * denied to all clients, so no message on the invoke topic reaches a client. A will, or a message
+ * the store, which has a subscription: this check proves that the message is accepted. acl.c denies
+ * READ to all clients, so no message on the invoke topic reaches a client. A will, or a message
  * through a listener without the plugin, has no MESSAGE callback, so it is not staged and not taken.
  * The PUBACK has the broker's ordinary reason code: 0x00, or 0x10 if the store has no session.
  *
@@ -22,7 +22,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/system_clock.h"
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
@@ -305,7 +304,7 @@ void requests_drop_staged(struct plugin *plugin) {
         plugin->staged = NULL;
 }
 
-int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         struct record *record = plugin->staged;
 
         if (record && check->payload == plugin->staged_payload) {
@@ -319,5 +318,4 @@ int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_ch
                         "without the plugin",
                         NULL);
         }
-        return MOSQ_ERR_ACL_DENIED;
 }

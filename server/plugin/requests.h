@@ -13,19 +13,19 @@ struct plugin_load;
 
 /*
  * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Stages the request
- * for requests_check_read(). Returns MOSQ_ERR_...
+ * for requests_take(). Returns MOSQ_ERR_...
  */
 int requests_receive(const struct plugin_load *load, struct mosquitto_evt_message *message);
 
 /*
- * The broker asks whether the store may read a message on the invoke topic. Takes the request if
- * this is the staged one: then its PUBLISH is accepted by all callbacks, and the store has a
- * subscription. The message itself is denied: returns MOSQ_ERR_ACL_DENIED.
+ * The broker asks whether the store may read a message on the invoke topic. If this is the staged
+ * request, take it: its PUBLISH is accepted by all callbacks, and the store has a subscription.
  */
-int requests_check_read(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
+void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
 
 /*
  * Drop the staged request. Call first in each callback that does not belong to the delivery of the
- * staged message, and so in all but READ checks: the broker uses the address of its payload again.
+ * staged message: the broker uses the address of its payload again. Other READ checks may belong to
+ * it: a line of the log that another plugin or a full queue causes.
  */
 void requests_drop_staged(struct plugin *plugin);

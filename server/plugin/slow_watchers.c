@@ -3,8 +3,8 @@
 /*
  * Slow watchers (is_slow_watcher in protocol/frame.h) are found in the broker's log, which a plugin
  * can read only in this way: the store subscribes to the log, and the broker asks the plugin for
- * the store's access at the delivery of each line. The plugin reads the line and denies the access
- * (acl.c).
+ * the store's access at the delivery of each line. The plugin reads the line, and acl.c denies the
+ * access.
  */
 
 #include "plugin/slow_watchers.h"
