@@ -29,7 +29,6 @@
 
 #include "plugin/broker.h"
 #include "plugin/internal.h"
-#include "plugin/replies.h"
 #include "plugin/subscriptions.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion.h"
@@ -58,6 +57,19 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
         if (!STARTS_WITH(topic, TOPIC_NOTIFY_PREFIX) && !STARTS_WITH(topic, CONTROL_TOPICS))
                 return true;
         return acl_is_store(load, client);
+}
+
+/* Whether the topic begins with "clients/" or with plugin_opt_statestored_reply_prefix. */
+static bool has_reply_prefix(const struct plugin *plugin, struct slice topic) {
+        struct slice prefix = slice_from_string(plugin->reply_prefix);
+
+        return slice_starts_with(topic, SLICE_LITERAL(TOPIC_REPLY_PREFIX)) ||
+               (prefix.data && slice_starts_with(topic, prefix));
+}
+
+bool acl_may_reply(const struct plugin_load *load, struct slice topic) {
+        return (load->undecided == UNDECIDED_ALLOW && !load->is_write_decided) ||
+               has_reply_prefix(load->plugin, topic);
 }
 
 enum rule {
@@ -157,7 +169,7 @@ static bool has_wildcard_id(const struct mosquitto *client) {
  * cannot have one for each: a pattern of mosquitto has no client id in base16, and in 2.1 none with
  * '/'.
  *
- * The plugin hands notifications to the broker without an access check (notifications.c). But at a
+ * The plugin hands notifications to the broker without an access check (publish.c). But at a
  * reconnect mosquitto checks what waits in the session, and discards what the client may not read.
  */
 static bool accesses_own_topic(const struct mosquitto_evt_acl_check *check) {
@@ -183,7 +195,7 @@ static bool is_costly_delivery(const struct plugin *plugin, const struct mosquit
         const char *client_id = mosquitto_client_id(check->client);
 
         return check->access == MOSQ_ACL_READ && client_id &&
-               reply_has_prefix(plugin, slice_from_string(check->topic)) &&
+               has_reply_prefix(plugin, slice_from_string(check->topic)) &&
                strnlen(client_id, MONITOR_ID_LENGTH_MAX + 1) > MONITOR_ID_LENGTH_MAX &&
                !accesses_own_topic(check);
 }

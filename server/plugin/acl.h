@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+#include "base/bytes.h"
+
 /* Access to the store's topics, and of each client to its own topics. */
 
 struct mosquitto;
@@ -31,6 +33,14 @@ bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client
  * not check them.
  */
 bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
+
+/*
+ * Whether the plugin may publish the reply to a request to this topic. Its publish needs no WRITE
+ * permission, so it must not publish where the broker's rules deny it. With plugin_opt_undecided
+ * allow there are no rules. In 2.0 the plugin also knows that a callback, such as that of acl_file,
+ * has decided the WRITE check of the request, which was the last one.
+ */
+bool acl_may_reply(const struct plugin_load *load, struct slice topic);
 
 /* Call after a reload: the broker may have registered callbacks behind the plugin's. */
 void acl_order_changed(struct plugin_load *load);

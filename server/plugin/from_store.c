@@ -19,11 +19,8 @@
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
-#include "plugin/notifications.h"
 #include "plugin/publish.h"
-#include "plugin/record.h"
 #include "plugin/records.h"
-#include "plugin/replies.h"
 #include "plugin/requests.h"
 #include "plugin/slow_watchers.h"
 #include "plugin/to_store.h"
@@ -125,10 +122,9 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
                 connections_track(&plugin->connections, record->connection,
                                   reply->tracking == FRAME_TRACKED);
         if (reply->has_message)
-                r = reply_publish(record, reply);
+                r = publish_reply(plugin, record, reply);
         if (r == -ENOMEM)
                 return r;
-        publish_count(plugin, reply->payload.length);
         records_end(plugin, reply->record_number);
         return r;
 }
@@ -148,7 +144,7 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
                 return process_reply(plugin, &record->reply);
         case FRAME_NOTIFICATION:
                 plugin->to_store.is_frame_due = true;
-                return notification_publish(plugin, &record->notification);
+                return publish_notification(plugin, &record->notification);
         case FRAME_KICK:
                 process_kick(plugin, record->connection);
                 return 0;

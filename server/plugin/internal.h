@@ -7,7 +7,7 @@
 
 #include "plugin/broker.h"
 #include "plugin/connections.h"
-#include "plugin/notifications.h"
+#include "plugin/publish.h"
 #include "plugin/records.h"
 #include "plugin/to_store.h"
 #include "protocol/companion.h"
@@ -30,7 +30,7 @@
  *   records.c    queue by client, keep until the end, expire
  *   to_store.c   number, pack into frames, send again
  *   from_store.c HELLO, frames of the store
- *   replies.c    publish the reply
+ *   publish.c    publish the reply
  */
 
 /* The state that all loads share. */

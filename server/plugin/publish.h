@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
+#include <stdint.h>
 
-#include "base/bytes.h"
+/*
+ * Publish replies and notifications to clients. Each adds the estimated time that the broker needs for
+ * it to the work of the present frame (struct to_store).
+ */
 
-/* Publish replies and notifications to clients, and estimate the time that the broker needs for it. */
-
+struct frame_notification;
+struct frame_reply;
 struct plugin;
+struct record;
 
-/* A reply or a notification. */
-struct publication {
-        struct slice correlation_data; /* data NULL: absent */
-        struct slice user_properties;  /* frame_property_next() */
-        struct slice payload;
+/*
+ * How far the plugin has published the notifications of the store (COMPANION_FRAME_TO_PLUGIN).
+ */
+struct notification_position {
+        uint64_t sequence;     /* of the change; 0: no notification of this instance id was published */
+        uint64_t n_recipients; /* recipients of the change that are finished; UINT64_MAX: all */
 };
 
 /*
- * Publish at QoS 1, with Payload Format Indicator and Content Type: to this client only, or to all
- * subscribers if client_id is NULL. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it.
+ * Publish a reply of the store. Returns 0, -ENOMEM, or -EINVAL if the request has no Response Topic,
+ * or the broker refuses the reply.
  */
-int publish_to_clients(const char *client_id, struct buf *topic, const struct publication *publication);
+int publish_reply(struct plugin *plugin, const struct record *record, const struct frame_reply *reply);
+
+/* Publish an error as the reply of the plugin. If memory is short, do nothing. */
+void publish_error(struct plugin *plugin, const struct record *record, const char *text);
 
 /*
- * Count a reply or notification of the store with this many bytes of topic and payload: it adds to
- * the work of the present frame (struct to_store).
+ * Publish the notification to its recipients that are connected and not finished. Returns 0 or
+ * -ENOMEM: the rest is not finished.
  */
-void publish_count(struct plugin *plugin, size_t n_bytes);
+int publish_notification(struct plugin *plugin, const struct frame_notification *notification);
+
+/* The sequence of the last change that is published completely. */
+uint64_t publish_last_complete(const struct plugin *plugin);

@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "base/assert.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
-#include "plugin/record.h"
-#include "plugin/replies.h"
+#include "plugin/publish.h"
 #include "protocol/companion.h"
 
 /* Remove a record from the queue of its client. */
@@ -35,24 +33,71 @@ static void request_drop(struct plugin *plugin, struct record *request) {
         connection_free(plugin, connection);
 }
 
-size_t records_request_bytes(const struct connection *connection, const struct frame_request *request) {
-        size_t n_bytes = record_size(request);
+/* The memory of a record with this request. */
+static size_t record_size(const struct frame_request *request) {
+        const size_t n_terminators = 5; /* slice_copy() */
 
-        return connection->n_kept == 0 ? n_bytes + connection_size(strlen(connection->client_id)) : n_bytes;
+        return sizeof(struct record) + request->username.length + request->response_topic.length +
+               request->correlation_data.length + request->properties.length + request->payload.length +
+               n_terminators;
 }
 
-bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes) {
-        return fair_queues_has_room(&plugin->records.queues, connection->queue, n_bytes,
-                                    (size_t)plugin->queue_bytes_max);
+/*
+ * What a request takes in the queue of this connection. The first request that the plugin keeps for a
+ * connection also counts for the connection and its queue, which contain the client id: it can have
+ * 64 KiB.
+ */
+static size_t queued_bytes(const struct connection *connection, const struct frame_request *request) {
+        return record_size(request) +
+               (connection->n_kept == 0 ? connection_size(strlen(connection->client_id)) : 0);
+}
+
+struct record *records_copy_request(const struct plugin *plugin, struct connection *connection,
+                                    struct frame_request request) {
+        bool is_refused =
+                !fair_queues_has_room(&plugin->records.queues, connection->queue,
+                                      queued_bytes(connection, &request), (size_t)plugin->queue_bytes_max);
+        struct record *record;
+        uint8_t *at;
+
+        if (is_refused)
+                request.properties = request.payload = (struct slice){ 0 };
+        record = malloc(record_size(&request));
+        if (!record)
+                return NULL;
+
+        at = (uint8_t *)(record + 1);
+        *record = (struct record){
+                .connection = connection,
+                .is_request = true,
+                .is_refused = is_refused,
+                .request = { .qos = request.qos,
+                             .username = slice_copy(&at, request.username),
+                             .response_topic = slice_copy(&at, request.response_topic),
+                             .correlation_data = slice_copy(&at, request.correlation_data),
+                             .properties = slice_copy(&at, request.properties),
+                             .payload = slice_copy(&at, request.payload) },
+        };
+        return record;
 }
 
 void records_add_request(struct plugin *plugin, struct record *record) {
         struct records *records = &plugin->records;
         struct connection *connection = record->connection;
 
+        if (record->is_refused) {
+                plugin->to_store.counters.n_too_many++;
+                broker_log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
+                                  connection->client_id);
+                publish_error(plugin, record, COMPANION_ERROR_TOO_MANY);
+                free(record);
+                return;
+        }
+
         record->expires_ns =
                 plugin->wait_s > 0 ? system_clock_mono_ns() + (int64_t)plugin->wait_s * NS_PER_S : INT64_MAX;
-        fair_queues_add(&records->queues, connection->queue, &record->waiting, record->n_bytes);
+        fair_queues_add(&records->queues, connection->queue, &record->waiting,
+                        queued_bytes(connection, &record->request));
         DL_APPEND(records->by_arrival, record);
         connection->n_kept++;
 }
@@ -117,7 +162,7 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
                 broker_log_client(&plugin->unavailable_limit,
                                   "request refused: the state store is not available",
                                   record->connection->client_id);
-                reply_publish_error(record, COMPANION_ERROR_UNAVAILABLE);
+                publish_error(plugin, record, COMPANION_ERROR_UNAVAILABLE);
                 dequeue_record(&plugin->records, record);
                 request_drop(plugin, record);
         }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "fair_queue/fair_queue.h"
+#include "protocol/frame.h"
 
 /*
  * The records for the store: queued by client until they are numbered, then kept in the order of
@@ -14,9 +15,23 @@
  */
 
 struct connection;
-struct frame_request;
 struct plugin;
-struct record;
+
+/*
+ * A record for the store (frame_to_store_record): a request, or the end of a connection. First it
+ * waits in the queue of its client. It is numbered when it is put into a frame, and is then in the
+ * list of numbered records until it has ended.
+ */
+struct record {
+        struct fair_item waiting;      /* first: a pointer to it is a pointer to the record */
+        struct record *prev, *next;    /* in one of the lists of struct records */
+        struct connection *connection; /* stays until the end of its last record */
+        uint64_t number;               /* 0: it waits */
+        int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
+        bool is_request;
+        bool is_refused;              /* a request that exceeds its client's share */
+        struct frame_request request; /* its bytes are directly behind this struct */
+};
 
 /* All requests that have not ended, and ends of connections. */
 struct records {
@@ -32,16 +47,13 @@ struct records {
 void records_deinit(struct plugin *plugin);
 
 /*
- * What a request takes in the queue of this connection. The first request that the plugin keeps for a
- * connection also counts for the connection and its queue, which contain the client id: it can have
- * 64 KiB.
+ * Copy a request of the connection; free() it. A request that exceeds its client's share is refused:
+ * only what its reply needs is copied. Returns NULL if out of memory.
  */
-size_t records_request_bytes(const struct connection *connection, const struct frame_request *request);
+struct record *records_copy_request(const struct plugin *plugin, struct connection *connection,
+                                    struct frame_request request);
 
-/* Whether a request that takes this many bytes does not exceed its client's share. */
-bool records_have_room(const struct plugin *plugin, const struct connection *connection, size_t n_bytes);
-
-/* Queue a request that is not refused. Takes ownership, allocates nothing. */
+/* Queue a copied request, or reply to a refused one. Takes ownership, needs no memory to queue it. */
 void records_add_request(struct plugin *plugin, struct record *record);
 
 /* Queue the end of a connection, which is not open any more, behind its requests. */

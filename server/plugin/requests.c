@@ -22,12 +22,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "plugin/acl.h"
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
-#include "plugin/record.h"
 #include "plugin/records.h"
-#include "plugin/replies.h"
 #include "plugin/to_store.h"
 #include "protocol/companion.h"
 #include "protocol/frame.h"
@@ -145,54 +144,10 @@ static int read_request_properties(struct request_properties *properties, const 
         return 0;
 }
 
-/*
- * Copy a request. A request that has no room, or is at QoS 0 or 2, gets an error, for which only the
- * address of the reply is needed.
- */
-static struct record *copy_request(const struct plugin *plugin, const struct mosquitto_evt_message *message,
-                                   const struct request_properties *properties,
-                                   struct connection *connection) {
-        struct frame_request request = {
-                .qos = message->qos,
-                .username = slice_from_string(mosquitto_client_username(message->client)),
-                .response_topic = properties->response,
-                .correlation_data = properties->correlation,
-        };
-        struct record *copy;
-        size_t n_bytes;
-        bool has_room;
-
-        if (message->qos == 1) {
-                request.properties = buf_slice(&properties->user_properties);
-                request.payload = (struct slice){ message->payload, message->payloadlen };
-        }
-        n_bytes = records_request_bytes(connection, &request);
-        has_room = records_have_room(plugin, connection, n_bytes);
-        if (!has_room)
-                request.properties = request.payload = (struct slice){ 0 };
-        copy = record_new(connection, &request);
-        if (copy) {
-                copy->is_refused = !has_room;
-                copy->n_bytes = n_bytes;
-        }
-        return copy;
-}
-
-/*
- * Queue a request. If it is refused, reply that too many requests are waiting. Then send it if no
- * frame is outstanding. Takes ownership.
- */
-static void queue_or_refuse_request(struct plugin *plugin, struct record *record) {
-        if (record->is_refused) {
-                plugin->to_store.counters.n_too_many++;
-                broker_log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
-                                  record->connection->client_id);
-                reply_publish_error(record, COMPANION_ERROR_TOO_MANY);
-                free(record);
-                return;
-        }
-
-        records_add_request(plugin, record);
+/* Queue the staged request, and send it if no frame is outstanding. */
+static void queue_staged(struct plugin *plugin) {
+        records_add_request(plugin, plugin->staged);
+        plugin->staged = NULL;
         to_store_send(plugin, 1);
 }
 
@@ -217,10 +172,16 @@ static int open_connection(struct plugin *plugin, const struct mosquitto *client
         return connections_add(plugin, client, client_id, ret_connection);
 }
 
+/* The store replies with an error at QoS 0 or 2, for which it needs only the address of the reply. */
 static int stage_request(struct plugin *plugin, const struct mosquitto_evt_message *message,
                          const struct request_properties *properties, const char *client_id) {
+        struct frame_request request = {
+                .qos = message->qos,
+                .username = slice_from_string(mosquitto_client_username(message->client)),
+                .response_topic = properties->response,
+                .correlation_data = properties->correlation,
+        };
         struct connection *connection;
-        struct record *record;
         int r;
 
         if ((uint64_t)message->payloadlen + properties->user_properties.length + 4 * (uint64_t)UINT16_MAX >
@@ -229,16 +190,17 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         r = open_connection(plugin, message->client, client_id, &connection);
         if (r < 0)
                 return r;
-        record = copy_request(plugin, message, properties, connection);
-        if (!record)
+        if (message->qos == 1) {
+                request.properties = buf_slice(&properties->user_properties);
+                request.payload = (struct slice){ message->payload, message->payloadlen };
+        }
+        plugin->staged = records_copy_request(plugin, connection, request);
+        plugin->staged_payload = message->payload;
+        if (!plugin->staged)
                 return -ENOMEM;
 
-        if (message->qos == 2) {
-                queue_or_refuse_request(plugin, record);
-                return 0;
-        }
-        plugin->staged = record;
-        plugin->staged_payload = message->payload;
+        if (message->qos == 2)
+                queue_staged(plugin);
         return 0;
 }
 
@@ -283,7 +245,7 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
         r = read_request_properties(&properties, message->properties);
         if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
                 return refuse_response_topic(plugin, message->client, client_id);
-        if (r == 0 && properties.response.data && !reply_is_allowed(load, properties.response))
+        if (r == 0 && properties.response.data && !acl_may_reply(load, properties.response))
                 return deny_request(plugin, client_id);
         if (r == 0)
                 r = stage_request(plugin, message, &properties, client_id);
@@ -305,11 +267,8 @@ void requests_drop_staged(struct plugin *plugin) {
 }
 
 void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        struct record *record = plugin->staged;
-
-        if (record && check->payload == plugin->staged_payload) {
-                plugin->staged = NULL;
-                queue_or_refuse_request(plugin, record);
+        if (plugin->staged && check->payload == plugin->staged_payload) {
+                queue_staged(plugin);
         } else if (check->qos != 2) {
                 plugin->to_store.counters.n_dropped++;
                 broker_log_client(

@@ -10,8 +10,7 @@
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
-#include "plugin/notifications.h"
-#include "plugin/record.h"
+#include "plugin/publish.h"
 #include "plugin/records.h"
 #include "protocol/companion.h"
 #include "protocol/handshake.h"
@@ -47,7 +46,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         int r;
 
         welcome->broker_run = plugin->broker_run;
-        welcome->published = notifications_published(plugin);
+        welcome->published = publish_last_complete(plugin);
         welcome->last_record_number = plugin->records.last_number;
         handshake_welcome_append(&text, welcome);
         connections_append_welcome(&plugin->connections, &text);
@@ -117,7 +116,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         struct frame_to_store header = {
                 .frame_number = to_store->n_frames + 1,
                 .first_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
-                .published = notifications_published(plugin),
+                .published = publish_last_complete(plugin),
                 .counters = to_store->counters,
         };
         struct record *last;
