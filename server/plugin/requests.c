@@ -146,8 +146,10 @@ static int read_request_properties(struct request_properties *properties, const 
 
 /* Queue the staged request, and send it if no frame is outstanding. */
 static void queue_staged(struct plugin *plugin) {
-        records_add_request(plugin, plugin->staged);
+        struct record *record = plugin->staged;
+
         plugin->staged = NULL;
+        records_add_request(plugin, record);
         to_store_send(plugin, 1);
 }
 
@@ -172,7 +174,10 @@ static int open_connection(struct plugin *plugin, const struct mosquitto *client
         return connections_add(plugin, client, client_id, ret_connection);
 }
 
-/* The store replies with an error at QoS 0 or 2, for which it needs only the address of the reply. */
+/*
+ * Copy and stage a request. At QoS 0 or 2 the store replies with an error, for which it needs only the
+ * address of the reply.
+ */
 static int stage_request(struct plugin *plugin, const struct mosquitto_evt_message *message,
                          const struct request_properties *properties, const char *client_id) {
         struct frame_request request = {
