@@ -144,27 +144,6 @@ void connections_schedule_kick(struct connections *connections, struct connectio
                 DL_APPEND2(connections->scheduled, connection, scheduled_prev, scheduled_next);
 }
 
-static void kick_if_slow(struct connections *connections, struct connection *connection) {
-        connection->is_slow_watcher = connection->is_tracked && connection->is_dropping;
-        if (connection->is_slow_watcher)
-                connections_schedule_kick(connections, connection);
-}
-
-void connections_track(struct connections *connections, struct connection *connection, bool is_tracked) {
-        connection->is_tracked = is_tracked;
-        if (!connection->is_closed)
-                kick_if_slow(connections, connection);
-}
-
-void connections_note_drop(struct connections *connections, struct slice client_id) {
-        struct connection *connection = connections_find_client_id(connections, client_id);
-
-        if (!connection)
-                return;
-        connection->is_dropping = true;
-        kick_if_slow(connections, connection);
-}
-
 void connections_kick_scheduled(struct plugin *plugin) {
         struct connection *connection;
 

@@ -94,15 +94,6 @@ struct connection *connections_find(const struct connections *connections, uint6
 void connections_append_welcome(const struct connections *connections, struct buf *bytes);
 
 /*
- * A slow watcher is a tracked connection for which the broker has dropped a message. It may have
- * lost notifications, or may lose some later without a further line in the log
- * (protocol/broker_log.h), so the next tick disconnects it. The two calls can come in either order:
- * a client for which a message was dropped before is disconnected after it has registered.
- */
-void connections_track(struct connections *connections, struct connection *connection, bool is_tracked);
-void connections_note_drop(struct connections *connections, struct slice client_id);
-
-/*
  * The registrations of all connections are lost: kick the tracked clients, except the sender of
  * HELLO. Call in the callback for HELLO.
  */

@@ -118,9 +118,10 @@ static int process_reply(struct plugin *plugin, const struct frame_reply *reply)
 
         if (!record)
                 return 0;
-        if (reply->tracking != FRAME_TRACKING_UNCHANGED)
-                connections_track(&plugin->connections, record->connection,
-                                  reply->tracking == FRAME_TRACKED);
+        if (reply->tracking != FRAME_TRACKING_UNCHANGED) {
+                record->connection->is_tracked = reply->tracking == FRAME_TRACKED;
+                slow_watchers_check(plugin, record->connection);
+        }
         if (reply->has_message)
                 r = publish_reply(plugin, record, reply);
         if (r == -ENOMEM)

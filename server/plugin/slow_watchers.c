@@ -14,12 +14,26 @@
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
 
+void slow_watchers_check(struct plugin *plugin, struct connection *connection) {
+        if (connection->is_closed)
+                return;
+        connection->is_slow_watcher = connection->is_tracked && connection->is_dropping;
+        if (connection->is_slow_watcher)
+                connections_schedule_kick(&plugin->connections, connection);
+}
+
 void slow_watchers_read_line(struct plugin *plugin, struct slice line) {
+        struct connection *connection;
         struct slice client_id;
 
         plugin->is_log_seen = true;
-        if (broker_log_read_drop(line, &client_id))
-                connections_note_drop(&plugin->connections, client_id);
+        if (!broker_log_read_drop(line, &client_id))
+                return;
+        connection = connections_find_client_id(&plugin->connections, client_id);
+        if (!connection)
+                return;
+        connection->is_dropping = true;
+        slow_watchers_check(plugin, connection);
 }
 
 /* The broker calls slow_watchers_read_line() while it logs the line. */

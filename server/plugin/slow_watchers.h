@@ -3,9 +3,20 @@
 
 #include "base/bytes.h"
 
-/* Find the slow watchers in the broker's log. connections_track() says what a slow watcher is. */
+/*
+ * A slow watcher is a tracked connection for which the broker has dropped a message. It may have
+ * lost notifications, or may lose some later without a further line in the log
+ * (protocol/broker_log.h), so the next tick disconnects it.
+ */
 
+struct connection;
 struct plugin;
+
+/*
+ * Disconnect the client if it is a slow watcher. Call when is_tracked has changed: a client for which
+ * a message was dropped before is disconnected after it has registered.
+ */
+void slow_watchers_check(struct plugin *plugin, struct connection *connection);
 
 /*
  * Read a line of the log. Call when the broker asks whether it may deliver the line to the store.
