@@ -41,6 +41,12 @@
 /* Clients with longer ids read no replies to other clients. */
 #define MONITOR_ID_LENGTH_MAX 1024
 
+/*
+ * A result that the headers of 2.0 do not define: the broker decides as if the callback were not
+ * registered. After DEFER, 2.1 denies the access unless a later callback returns another result.
+ */
+#define RESULT_IGNORE 32
+
 #define STARTS_WITH(text, literal) (strncmp(text, literal, sizeof(literal) - 1) == 0)
 
 bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client) {
@@ -219,13 +225,5 @@ int acl_check(struct plugin_load *load, const struct mosquitto_evt_acl_check *ch
                 return MOSQ_ERR_SUCCESS;
         if (rule == RULE_ONLY_STORE)
                 return MOSQ_ERR_ACL_DENIED;
-        /*
-         * after DEFER, 2.1 denies the access unless a later callback returns another result; 2.0:
-         * always DEFER
-         */
-        return load->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_no_decision();
-}
-
-void acl_order_changed(struct plugin_load *load) {
-        load->is_order_valid = false;
+        return broker_is_2_1() && load->undecided != UNDECIDED_DENY ? RESULT_IGNORE : MOSQ_ERR_PLUGIN_DEFER;
 }

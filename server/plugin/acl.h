@@ -41,6 +41,3 @@ bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *cli
  * has decided the WRITE check of the request, which was the last one.
  */
 bool acl_may_reply(const struct plugin_load *load, struct slice topic);
-
-/* Call after a reload: the broker may have registered callbacks behind the plugin's. */
-void acl_order_changed(struct plugin_load *load);

@@ -8,9 +8,6 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 
-/* A result that the headers of 2.0 do not define. */
-#define RESULT_IGNORE 32
-
 static bool is_2_1;
 
 void broker_set_2_1(bool is_broker_2_1) {
@@ -19,10 +16,6 @@ void broker_set_2_1(bool is_broker_2_1) {
 
 bool broker_is_2_1(void) {
         return is_2_1;
-}
-
-int broker_no_decision(void) {
-        return is_2_1 ? RESULT_IGNORE : MOSQ_ERR_PLUGIN_DEFER;
 }
 
 int broker_errno(int result) {

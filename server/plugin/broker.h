@@ -20,13 +20,6 @@
 void broker_set_2_1(bool is_broker_2_1);
 bool broker_is_2_1(void);
 
-/*
- * The result of a callback that leaves the decision to other callbacks. In 2.0 this is DEFER; if
- * all callbacks defer, the broker denies the access. In 2.1 it is IGNORE: the broker then decides
- * as if the callback were not registered.
- */
-int broker_no_decision(void);
-
 /* Convert MOSQ_ERR_... to 0, -ENOMEM, or -EINVAL for all other errors. */
 int broker_errno(int result);
 

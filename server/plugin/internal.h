@@ -79,5 +79,6 @@ struct plugin_load {
         } undecided; /* the result for an access that neither acl_file nor a plugin decides */
         bool is_undecided_logged;
         bool is_write_decided; /* only for 2.0: another callback has decided the last WRITE check */
-        bool is_order_valid;   /* false: the next check calls register_last(); only for 2.0, see acl.c */
+        /* false: a reload may have registered callbacks behind the plugin's; only for 2.0, see acl.c */
+        bool is_order_valid;
 };

@@ -112,8 +112,7 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         to_store_check_deadlines(plugin);
         to_store_send(plugin, 1);
         set_next_tick(plugin, event_data);
-        acl_order_changed(
-                load); /* another plugin may have ended the reload event before plugin_on_reload() */
+        load->is_order_valid = false; /* another plugin may have ended the event before plugin_on_reload() */
         return MOSQ_ERR_SUCCESS;
 }
 
@@ -127,7 +126,7 @@ static int plugin_on_reload(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
         requests_drop_staged(load->plugin);
-        acl_order_changed(load);
+        load->is_order_valid = false;
         return broker_is_2_1() ? MOSQ_ERR_SUCCESS : MOSQ_ERR_PLUGIN_DEFER;
 }
 
@@ -194,7 +193,8 @@ static int set_up_plugin(struct plugin *plugin) {
         if (r < 0)
                 return r;
 
-        *plugin = (struct plugin){ .wait_s = COMPANION_WAIT_S_DEFAULT,
+        *plugin = (struct plugin){ .to_store.timeout_ns = INT64_MAX,
+                                   .wait_s = COMPANION_WAIT_S_DEFAULT,
                                    .queue_bytes_max = COMPANION_QUEUE_BYTES_DEFAULT };
         random_fill(&plugin->broker_run, sizeof(plugin->broker_run));
         connections_init(&plugin->connections);

@@ -14,13 +14,6 @@
 #include "plugin/publish.h"
 #include "protocol/companion.h"
 
-/* Remove a record from the queue of its client. */
-static void dequeue_record(struct records *records, struct record *record) {
-        fair_queues_remove(&records->queues, &record->waiting);
-        if (record->is_request)
-                DL_DELETE(records->by_arrival, record);
-}
-
 /* Free a request, and the connection if its end waits only for this request. */
 static void request_drop(struct plugin *plugin, struct record *request) {
         struct connection *connection = request->connection;
@@ -29,7 +22,7 @@ static void request_drop(struct plugin *plugin, struct record *request) {
         connection->n_kept--;
         if (!connection->is_closed || connection_is_reported(connection) || connection->end.number > 0)
                 return;
-        dequeue_record(&plugin->records, &connection->end);
+        fair_queues_remove(&plugin->records.queues, &connection->end.waiting);
         connection_free(plugin, connection);
 }
 
@@ -155,15 +148,17 @@ int records_end(struct plugin *plugin, uint64_t number) {
 }
 
 void records_expire(struct plugin *plugin, int64_t now_ns) {
+        struct records *records = &plugin->records;
         struct record *record;
 
-        while ((record = plugin->records.by_arrival) && now_ns >= record->expires_ns) {
+        while ((record = records->by_arrival) && now_ns >= record->expires_ns) {
                 plugin->to_store.counters.n_unavailable++;
                 broker_log_client(&plugin->unavailable_limit,
                                   "request refused: the state store is not available",
                                   record->connection->client_id);
                 publish_error(plugin, record, COMPANION_ERROR_UNAVAILABLE);
-                dequeue_record(&plugin->records, record);
+                fair_queues_remove(&records->queues, &record->waiting);
+                DL_DELETE(records->by_arrival, record);
                 request_drop(plugin, record);
         }
 }

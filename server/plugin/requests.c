@@ -51,7 +51,7 @@
 /*
  * mosquitto_property_read_*() searches the list from the given element on, and returns the element
  * that it has read. All callers pass an element of the wanted kind, so the returned element is NULL
- * only if memory is short.
+ * only if memory is short. The value may be NULL if it is empty.
  *
  * 2.0 allocates the value with malloc(), as the manual of these readers says, and 2.1 with the
  * broker's allocator. In 2.0.21 and 2.0.22 the readers of the broker also add the value's bytes to
@@ -83,25 +83,23 @@ static void request_properties_deinit(struct request_properties *properties) {
         buf_deinit(&properties->user_properties);
 }
 
-/* mosquitto_property_read_*() may return NULL for an empty text. */
-static struct slice text_slice(const char *text) {
-        return slice_from_string(text ? text : "");
-}
+static int read_user_property(struct request_properties *properties, const mosquitto_property *property) {
+        CLEANUP(cleanup_property_value) char *name_text = NULL, *value_text = NULL;
+        struct slice name, value;
 
-static int read_request_user_property(struct request_properties *properties,
-                                      const mosquitto_property *property) {
-        CLEANUP(cleanup_property_value) char *name = NULL, *value = NULL;
-
-        if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
+        if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name_text, &value_text,
+                                                 false))
                 return -ENOMEM;
-        properties->n_user_property_bytes += text_slice(name).length + text_slice(value).length;
+        name = slice_from_string(name_text);
+        value = slice_from_string(value_text);
+        properties->n_user_property_bytes += name.length + value.length;
         if (properties->n_user_property_bytes > USER_PROPERTIES_BYTES_MAX)
                 return -E2BIG;
-        frame_property_append(&properties->user_properties, text_slice(name), text_slice(value));
+        frame_property_append(&properties->user_properties, name, value);
         return buf_failed(&properties->user_properties) ? -ENOMEM : 0;
 }
 
-static int read_request_property(struct request_properties *properties, const mosquitto_property *property) {
+static int read_property(struct request_properties *properties, const mosquitto_property *property) {
         uint16_t length = 0;
 
         switch (mosquitto_property_identifier(property)) {
@@ -111,7 +109,9 @@ static int read_request_property(struct request_properties *properties, const mo
                 if (!mosquitto_property_read_string(property, MQTT_PROP_RESPONSE_TOPIC,
                                                     &properties->response_topic, false))
                         return -ENOMEM;
-                properties->response = text_slice(properties->response_topic);
+                properties->response = slice_from_string(properties->response_topic);
+                if (!properties->response.data)
+                        properties->response = SLICE_LITERAL("");
                 return 0;
         case MQTT_PROP_CORRELATION_DATA:
                 if (properties->correlation.data)
@@ -124,7 +124,7 @@ static int read_request_property(struct request_properties *properties, const mo
                         properties->correlation = (struct slice){ properties->correlation_data, length };
                 return 0;
         case MQTT_PROP_USER_PROPERTY:
-                return read_request_user_property(properties, property);
+                return read_user_property(properties, property);
         default:
                 return 0;
         }
@@ -137,7 +137,7 @@ static int read_request_properties(struct request_properties *properties, const 
         for (; list; list = mosquitto_property_next(list)) {
                 if (++n_read > REQUEST_PROPERTIES_MAX)
                         return -E2BIG;
-                r = read_request_property(properties, list);
+                r = read_property(properties, list);
                 if (r < 0)
                         return r;
         }

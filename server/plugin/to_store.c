@@ -54,7 +54,9 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         if (r < 0)
                 return r;
 
-        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX, .counters = to_store->counters };
+        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX,
+                                       .timeout_ns = INT64_MAX,
+                                       .counters = to_store->counters };
         records_restart(&plugin->records);
         companion_frame_key(hello_key, to_store->key);
         return 0;
@@ -181,7 +183,9 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
         to_store->n_outstanding -= n_frames;
         for (size_t i = 0; i < to_store->n_outstanding; i++)
                 to_store->outstanding[i] = to_store->outstanding[i + n_frames];
-        to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
+        to_store->timeout_ns = to_store->n_outstanding > 0
+                                       ? system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS
+                                       : INT64_MAX;
 }
 
 void to_store_report_end(struct plugin *plugin, struct connection *connection) {
@@ -196,33 +200,21 @@ void to_store_report_end(struct plugin *plugin, struct connection *connection) {
 
 /* 3. Deadlines */
 
-static bool is_timeout_set(const struct plugin *plugin) {
-        return plugin->hello_client && plugin->to_store.n_outstanding > 0;
+int64_t to_store_deadline_ns(const struct plugin *plugin) {
+        const struct record *oldest = plugin->records.by_arrival;
+        int64_t timeout_ns = plugin->to_store.timeout_ns;
+
+        return oldest && oldest->expires_ns < timeout_ns ? oldest->expires_ns : timeout_ns;
 }
 
-static void check_timeout(struct plugin *plugin, int64_t now_ns) {
+void to_store_check_deadlines(struct plugin *plugin) {
         struct to_store *to_store = &plugin->to_store;
+        int64_t now_ns = system_clock_mono_ns();
 
-        if (!is_timeout_set(plugin) || now_ns < to_store->timeout_ns)
+        records_expire(plugin, now_ns);
+        if (now_ns < to_store->timeout_ns)
                 return;
         to_store->timeout_ns = now_ns + COMPANION_FRAME_TIMEOUT_NS;
         to_store->is_frame_due = true;
         to_store_send(plugin, 1);
-}
-
-int64_t to_store_deadline_ns(const struct plugin *plugin) {
-        int64_t deadline_ns = INT64_MAX;
-
-        if (plugin->records.by_arrival)
-                deadline_ns = plugin->records.by_arrival->expires_ns;
-        if (is_timeout_set(plugin) && plugin->to_store.timeout_ns < deadline_ns)
-                deadline_ns = plugin->to_store.timeout_ns;
-        return deadline_ns;
-}
-
-void to_store_check_deadlines(struct plugin *plugin) {
-        int64_t now_ns = system_clock_mono_ns();
-
-        records_expire(plugin, now_ns);
-        check_timeout(plugin, now_ns);
 }

@@ -27,8 +27,9 @@ struct to_store {
         size_t n_outstanding;
         uint64_t publish_ns;  /* estimated time of the broker for publishing since the last FRAME_END */
         size_t n_records_max; /* of the next frame: see to_store_ended() */
-        int64_t timeout_ns;   /* CLOCK_MONOTONIC; if a frame is outstanding, send one without records then */
-        bool is_frame_due;    /* send a frame even without records */
+        /* CLOCK_MONOTONIC: send a frame without records then; INT64_MAX: no frame is outstanding */
+        int64_t timeout_ns;
+        bool is_frame_due; /* send a frame even without records */
         struct frame_counters counters;
 };
 
