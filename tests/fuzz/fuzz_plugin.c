@@ -56,8 +56,10 @@ static uint64_t n_recipients;     /* of all valid frames */
 static uint64_t first_connection; /* the lowest number of a connection that was sent; 0: none */
 static uint64_t n_taken;          /* requests that the plugin has taken */
 static uint64_t n_sent;           /* different requests in frames */
-static uint64_t n_errors;         /* replies of the plugin itself */
-static uint64_t n_refused;        /* requests that the plugin has refused or expired, as it counts them */
+static uint64_t
+        n_dropped;        /* messages on the invoke topic that the plugin has not taken, as it counts them */
+static uint64_t n_errors; /* replies of the plugin itself */
+static uint64_t n_refused; /* requests that the plugin has refused or expired, as it counts them */
 /* The last number in a frame; in a published reply; and in a reply or an end that was sent. */
 static uint64_t last_number, last_replied, last_ended;
 static uint8_t n_replies[N_NUMBERS]; /* that the plugin has published; not above 1 */
@@ -248,6 +250,7 @@ static void take_frame(struct slice box, bool is_published) {
         ASSERT(last_number - last_ended <= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX);
         n_refused = frame.counters.n_too_many + frame.counters.n_unavailable;
         ASSERT(n_sent + n_refused <= n_taken);
+        ASSERT(frame.counters.n_dropped == n_dropped);
         free(text);
 }
 
@@ -494,8 +497,8 @@ static void note_frame(const char *topic, struct slice payload) {
 
 /* 4. Events */
 
-/* The broker asks whether the store may read the message: the plugin takes the request, and denies. */
-static void deliver(const struct mosquitto_evt_message *message) {
+/* The broker asks whether the store may read the message: the plugin takes a request, and denies. */
+static void deliver(const struct mosquitto_evt_message *message, bool is_taken) {
         struct mosquitto_evt_acl_check check = { .client = &clients[STORE],
                                                  .topic = message->topic,
                                                  .access = MOSQ_ACL_READ,
@@ -503,6 +506,7 @@ static void deliver(const struct mosquitto_evt_message *message) {
                                                  .payloadlen = message->payloadlen,
                                                  .qos = message->qos };
 
+        n_dropped += !is_taken && message->qos != 2;
         ASSERT(happen(MOSQ_EVT_ACL_CHECK, NULL, &check) == MOSQ_ERR_ACL_DENIED);
 }
 
@@ -544,12 +548,14 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
         if (strncmp(topic, COMPANION_SYS, strlen(COMPANION_SYS)) == 0)
                 ASSERT(result != MOSQ_ERR_SUCCESS);
         if (result == MOSQ_ERR_SUCCESS && is_request) {
+                bool is_taken = input_chance(input, 80);
+
                 ASSERT(!message.retain);
-                if (input_chance(input, 80))
+                if (is_taken)
                         n_taken += message.qos != 2;
                 else
                         publish_will_instead(&message, input_chance(input, 50));
-                deliver(&message);
+                deliver(&message, is_taken);
         }
         mosquitto_property_free_all(&message.properties);
 }
@@ -586,7 +592,11 @@ static void check_access(struct slice *input, struct mosquitto *client) {
         struct mosquitto_evt_acl_check check = { .client = client,
                                                  .topic = take_topic(input),
                                                  .access = 1 << input_below(input, 4) };
-        int result = happen(MOSQ_EVT_ACL_CHECK, NULL, &check);
+        int result;
+
+        n_dropped += client == &clients[STORE] && check.access == MOSQ_ACL_READ &&
+                     strcmp(check.topic, TOPIC_INVOKE) == 0;
+        result = happen(MOSQ_EVT_ACL_CHECK, NULL, &check);
 
         if (client->id && strpbrk(client->id, "+#"))
                 ASSERT(result == MOSQ_ERR_ACL_DENIED);
@@ -679,7 +689,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         now_ns = 0;
         memset(may_be_kicked, 0, sizeof(may_be_kicked));
         memset(n_replies, 0, sizeof(n_replies));
-        n_notified = n_recipients = first_connection = n_taken = n_sent = n_errors = n_refused = 0;
+        n_notified = n_recipients = first_connection = n_taken = n_sent = n_dropped = n_errors = n_refused =
+                0;
         last_number = last_replied = last_ended = 0;
         ASSERT(mosquitto_plugin_init(NULL, &userdata, options, (int)ARRAY_LENGTH(options)) ==
                MOSQ_ERR_SUCCESS);
