@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "hash/client_hash.h"
-#include "plugin/records.h"
+#include "plugin/record.h"
 
 /*
  * The connections of the clients that have sent a request, and the disconnection of clients by the

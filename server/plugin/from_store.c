@@ -20,6 +20,7 @@
 #include "plugin/connections.h"
 #include "plugin/internal.h"
 #include "plugin/publish.h"
+#include "plugin/record.h"
 #include "plugin/records.h"
 #include "plugin/requests.h"
 #include "plugin/slow_watchers.h"

@@ -14,7 +14,7 @@
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 #include "plugin/internal.h"
-#include "plugin/records.h"
+#include "plugin/record.h"
 #include "protocol/companion.h"
 #include "protocol/frame.h"
 #include "protocol/message.h"

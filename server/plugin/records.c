@@ -12,6 +12,7 @@
 #include "plugin/connections.h"
 #include "plugin/internal.h"
 #include "plugin/publish.h"
+#include "plugin/record.h"
 #include "protocol/companion.h"
 
 /* Free a request, and the connection if its end waits only for this request. */

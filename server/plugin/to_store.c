@@ -11,6 +11,7 @@
 #include "plugin/connections.h"
 #include "plugin/internal.h"
 #include "plugin/publish.h"
+#include "plugin/record.h"
 #include "plugin/records.h"
 #include "protocol/companion.h"
 #include "protocol/handshake.h"
