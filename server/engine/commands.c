@@ -8,7 +8,6 @@
 #include "base/time_units.h"
 #include "engine/disconnect.h"
 #include "engine/persistence.h"
-#include "engine/revocation.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
@@ -31,7 +30,6 @@ int command_change(struct engine *engine, uint64_t hash, struct change change, s
         struct registration *watchers;
         int r;
 
-        ASSERT(revocation_check_key(engine, entry_key(either), &(size_t){ 0 }, effects));
         watchers = registrations_of_key(&engine->registrations, hash, entry_key(either));
         r = effects_reserve_key_change(effects, watchers);
         change.entry.before_deadline_ns =
@@ -48,7 +46,7 @@ int command_change(struct engine *engine, uint64_t hash, struct change change, s
         if (after)
                 entry_ref(after); /* the first reference is the keyspace's */
         effects_add_change(effects, change);
-        effects_notify(effects, after, watchers, entry_version(either));
+        effects_notify(effects, engine, after, watchers, entry_version(either));
         return 0;
 }
 
@@ -162,8 +160,7 @@ static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, u
                 disconnect_continue(engine, &step->n_changes_left, step->effects);
         for (; exceeds_quota(engine, n_more_keys, n_more_bytes); step->n_changes_left--) {
                 expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
-                if (!expired || step->n_changes_left == 0 || effects_step_is_full(step->effects) ||
-                    !revocation_check_key(engine, entry_key(expired), &step->n_changes_left, step->effects))
+                if (!expired || step->n_changes_left == 0 || effects_step_is_full(step->effects))
                         return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)
                         return OUTCOME_OUT_OF_MEMORY;

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "engine/revocation.h"
 #include "protocol/topics.h"
 
 void reply_deinit(struct reply *reply) {
@@ -105,20 +106,24 @@ int effects_reserve_key_change(struct effects *effects, const struct registratio
                              effects->n_notifications + n_watchers, sizeof(*effects->notifications));
 }
 
-void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
-                    struct version version) {
-        size_t watched_change = effects->n_watched_changes;
-
-        if (!watchers)
-                return;
-
-        ASSERT(watched_change < effects->watched_changes_capacity);
+static void add_watched_change(struct effects *effects, struct entry *entry, struct version version) {
+        ASSERT(effects->n_watched_changes < effects->watched_changes_capacity);
         effects->watched_changes[effects->n_watched_changes++] = (struct watched_change){
                 .version = version,
                 .entry = entry ? entry_ref(entry) : NULL,
         };
+}
+
+void effects_notify(struct effects *effects, const struct engine *engine, struct entry *entry,
+                    struct registration *watchers, struct version version) {
+        size_t watched_change = effects->n_watched_changes;
 
         for (; watchers; watchers = registration_next_of_key(watchers)) {
+                if (!revocation_lets_notify(engine, watchers))
+                        continue;
+                if (effects->n_watched_changes == watched_change)
+                        add_watched_change(effects, entry, version);
+
                 ASSERT(effects->n_notifications < effects->notifications_capacity);
                 effects->notifications[effects->n_notifications++] = (struct notification){
                         .registration = registration_ref(watchers),

@@ -41,6 +41,8 @@ struct notification {
         size_t watched_change; /* index */
 };
 
+struct engine;
+
 struct effects {
         struct change *changes;
         size_t n_changes, changes_capacity;
@@ -80,12 +82,12 @@ void reply_deinit(struct reply *reply);
 int effects_reserve_key_change(struct effects *effects, const struct registration *watchers);
 
 /*
- * Add a change of the key and a notification for each of its registrations, after
- * effects_reserve_key_change(). entry: the new entry; NULL: the key does not exist any more. version: of the
- * new entry, or of the former one. Without watchers, nothing is added.
+ * Add a change of the key and a notification for each of its registrations that the policy of the engine
+ * grants, after effects_reserve_key_change(). entry: the new entry; NULL: the key does not exist any more.
+ * version: of the new entry, or of the former one. Without such registrations, nothing is added.
  */
-void effects_notify(struct effects *effects, struct entry *entry, struct registration *watchers,
-                    struct version version);
+void effects_notify(struct effects *effects, const struct engine *engine, struct entry *entry,
+                    struct registration *watchers, struct version version);
 
 /* A step of the engine begins. */
 void effects_begin_step(struct effects *effects);

@@ -307,14 +307,6 @@ static void execute_once(struct engine *engine, const struct event *event, struc
                 remember_by_number(&step);
 }
 
-/* No client is notified of a change that a new policy does not let it read. */
-static int check_watchers(struct engine *engine, const struct request *request, struct effects *effects) {
-        size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
-
-        return revocation_check_key(engine, request->key, &n_changes_left, effects) ? ENGINE_STEP_DONE
-                                                                                    : ENGINE_STEP_UNFINISHED;
-}
-
 static int process_tick(struct engine *engine, struct now now, struct effects *effects) {
         size_t n_changes_left = ENGINE_STEP_CHANGES_MAX;
         struct entry *entry;
@@ -344,8 +336,6 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 
         effects_begin_step(effects);
         switch (event->type) {
-        case EVENT_CHECK_WATCHERS:
-                return check_watchers(engine, event->request, effects);
         case EVENT_REQUEST:
                 execute_once(engine, event, now, effects);
                 return 0;

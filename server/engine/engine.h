@@ -77,11 +77,6 @@ struct now {
 enum event_type {
         EVENT_TICK, /* time has passed: expire keys, end registrations of idle clients */
 
-        /*
-         * Before EVENT_REQUEST: end the registrations of the key of `request` that a new policy does not
-         * grant. Repeat it while it is ENGINE_STEP_UNFINISHED; ticks may come in between.
-         */
-        EVENT_CHECK_WATCHERS,
         EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
 
         /* The following events end registrations: */
@@ -133,9 +128,7 @@ struct event {
  * The first two count towards the quotas until they are removed. A request that exceeds a quota
  * first removes as many of them as its step may.
  *
- * Two events are repeated until all is done: EVENT_CONNECTIONS_RETAINED counts each registration as a
- * change. EVENT_CHECK_WATCHERS checks the watchers of the key that remain to be checked against a new
- * policy: no client is notified before.
+ * EVENT_CONNECTIONS_RETAINED, which counts each registration as a change, is repeated until all is done.
  */
 #define ENGINE_STEP_CHANGES_MAX 64
 

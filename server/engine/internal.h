@@ -14,8 +14,6 @@ struct engine {
         struct executions executions;
         bool is_notifying_lost; /* watched keys remain to be checked: see persistence_notify_lost() */
         bool is_revoking;       /* registrations remain to be checked, from registrations.check on */
-        uint32_t policy_number; /* grows with each check of all registrations */
-
         bool has_restored_registrations; /* as engine_has_restored_registrations() */
 };
 

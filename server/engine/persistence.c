@@ -45,7 +45,7 @@ static int notify_if_lost(struct engine *engine, struct slice key, struct now no
         r = effects_reserve_key_change(effects, watchers);
         if (r < 0)
                 return r;
-        effects_notify(effects, NULL, watchers, clock_tick(&engine->clock, now.wall_ms));
+        effects_notify(effects, engine, NULL, watchers, clock_tick(&engine->clock, now.wall_ms));
         effects->n_lost++;
         return 0;
 }

@@ -35,7 +35,6 @@ struct registration {
         UT_hash_handle hh; /* by pair */
         struct registration_pair pair;
         uint32_t n_references;
-        uint32_t policy_number;                 /* of the last policy that granted it: engine/revocation.h */
         struct registration_node *key, *client; /* NULL after registrations_remove() */
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;

@@ -14,19 +14,9 @@ static bool is_granted(const struct engine *engine, const struct registration *r
         return !policy || policy_decide(policy, &origin, ACCESS_READ, registration->key_name, &budget);
 }
 
-/* End the registration, unless the policy grants it. Its connection stays open. */
-static void end_unless_granted(struct engine *engine, struct registration *registration,
-                               struct effects *effects) {
-        if (is_granted(engine, registration))
-                registration->policy_number = engine->policy_number;
-        else
-                disconnect_end_registration(engine, registration, effects);
-}
-
 /* Check all registrations from now on. */
 static void restart_revocation(struct engine *engine) {
         engine->is_revoking = true;
-        engine->policy_number++;
         engine->registrations.check = (struct registration_cursor){ 0 };
 }
 
@@ -38,39 +28,19 @@ void revocation_begin(struct engine *engine, struct effects *effects) {
 }
 
 void revocation_continue(struct engine *engine, size_t *n_changes_left, struct effects *effects) {
-        if (!engine->is_revoking)
-                return;
-
         for (; engine->is_revoking && *n_changes_left > 0; (*n_changes_left)--) {
                 struct registration *registration =
                         registrations_each(&engine->registrations, &engine->registrations.check);
 
-                if (registration)
-                        end_unless_granted(engine, registration, effects);
-                else
+                if (!registration)
                         engine->is_revoking = false;
+                else if (!is_granted(engine, registration))
+                        disconnect_end_registration(engine, registration, effects);
         }
 }
 
-bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_changes_left,
-                          struct effects *effects) {
-        struct registration *registration, *next;
-
-        if (!engine->is_revoking)
-                return true;
-
-        registration =
-                registrations_of_key(&engine->registrations, keyspace_hash(&engine->keyspace, key), key);
-        for (; registration; registration = next) {
-                next = registration_next_of_key(registration);
-                if (registration->policy_number == engine->policy_number)
-                        continue;
-                if (*n_changes_left == 0)
-                        return false;
-                end_unless_granted(engine, registration, effects);
-                (*n_changes_left)--;
-        }
-        return true;
+bool revocation_lets_notify(const struct engine *engine, const struct registration *registration) {
+        return !engine->is_revoking || is_granted(engine, registration);
 }
 
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration) {

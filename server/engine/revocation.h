@@ -5,8 +5,8 @@
 
 /*
  * End registrations that a new policy does not grant. Each step checks at most ENGINE_STEP_CHANGES_MAX
- * registrations, so that a policy change does not delay requests. Until all are checked, the
- * registrations of a key are checked before the key changes. Internal to this folder.
+ * registrations, so that a policy change does not delay requests. Until all are checked, the policy also
+ * decides about each notification. Internal to this folder.
  */
 
 /* Start checking, and do the first step. */
@@ -19,13 +19,9 @@ void revocation_continue(struct engine *engine, size_t *n_changes_left, struct e
 
 /*
  * An undo restores the registration. If the policy does not grant it, check all registrations
- * again: the next ticks end it, or the next change of its key.
+ * again: the next ticks end it.
  */
 void revocation_repeat_unless_granted(struct engine *engine, const struct registration *registration);
 
-/*
- * End the registrations of this key that the policy does not grant. Checks at most *n_changes_left of
- * those that remain to be checked, and reduces *n_changes_left. Returns true if none remains.
- */
-bool revocation_check_key(struct engine *engine, struct slice key, size_t *n_changes_left,
-                          struct effects *effects);
+/* Return whether the client of the registration may be notified: the policy grants the registration. */
+bool revocation_lets_notify(const struct engine *engine, const struct registration *registration);

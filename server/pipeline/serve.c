@@ -102,34 +102,25 @@ static bool has_expired(const struct queue_item *item, const struct invocation *
                              now.mono_ns - item->arrived_ns) == 0;
 }
 
-/*
- * Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. Returns
- * false if the engine needs another step before the request: serve it again.
- */
-static bool serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
+/* Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. */
+static void serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
         struct invocation invocation;
-        struct request *request = &invocation.request;
-        struct event check = { .type = EVENT_CHECK_WATCHERS, .request = request };
         const struct hooks *hooks = pipeline->hooks;
         uint64_t hook_number = 0;
 
         decode_item(pipeline, item, &invocation);
-        if (invocation.result == INVOCATION_REQUEST &&
-            engine_step(pipeline->state->engine, &check, now, &pipeline->batch.effects) ==
-                    ENGINE_STEP_UNFINISHED)
-                return false;
         if (hooks && !item->requester)
                 hook_number = hooks->request(hooks->userdata, &invocation, now);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
-                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine, request);
+                client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
+                                                  &invocation.request);
         } else if (has_expired(item, &invocation, now)) {
                 pipeline->counters.n_expired++;
         } else {
                 execute_and_reply(pipeline, item, &invocation, hook_number, now);
         }
-        return true;
 }
 
 /* 2. Waiting items */
@@ -163,7 +154,6 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
                !quantum_is_over(&pipeline->clock.quantum)) {
                 int64_t start_ns = pipeline->clock.read_ns;
-                bool is_served = true;
 
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
@@ -172,16 +162,13 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
                         if (item->kind == QUEUE_REQUEST)
                                 drops_outside_frame(&pipeline->drops);
                 } else if (item->kind == QUEUE_REQUEST) {
-                        is_served = serve_request(pipeline, item, now);
+                        serve_request(pipeline, item, now);
                 } else if (item->kind == QUEUE_DISCONNECT) {
                         report_disconnect(pipeline, &item->record, now);
                 } else {
                         execute_control(pipeline, item, now);
                 }
                 work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
-                if (!is_served)
-                        continue;
-
                 batch_add_item(&pipeline->batch, item->n_bytes, item->record.number);
                 pipeline->upkeep.n_done++;
                 if (item->kind == QUEUE_REQUEST) {

@@ -193,7 +193,6 @@ const struct reply *both_ask(struct engine_and_model *both, const struct request
 
         reply_deinit(&both->reply);
         model_request(&both->model, request, now, &expected);
-        step(both, (struct event){ .type = EVENT_CHECK_WATCHERS, .request = request }, now);
         step(both, event, now);
         compare_reply(reply, &expected);
         if (reply->page)

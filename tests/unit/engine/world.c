@@ -52,7 +52,6 @@ static void step(struct world *world, struct event event) {
 void happen_in_batch(struct world *world, struct event event) {
         if (event.type == EVENT_REQUEST) {
                 cr_assert_lt(world->n_replies, WORLD_REPLIES_MAX);
-                step(world, (struct event){ .type = EVENT_CHECK_WATCHERS, .request = event.request });
                 event.reply = &world->replies[world->n_replies++];
         }
         step(world, event);
