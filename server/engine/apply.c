@@ -52,11 +52,11 @@ int engine_put_reply(struct engine *engine, uint64_t number, const struct digest
 }
 
 void engine_put_execution(struct engine *engine, const struct executed_request *execution) {
-        executions_put(&engine->executions, *execution);
+        engine->dedup.executions[executions_place(execution->number)] = *execution;
 }
 
 void engine_forget_executions(struct engine *engine) {
-        engine->executions = (struct executions){ 0 };
+        memset(engine->dedup.executions, 0, sizeof(engine->dedup.executions));
 }
 
 void engine_set_clock(struct engine *engine, struct version clock) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engine/dedup.h"
-#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/registrations.h"
 
@@ -14,8 +13,7 @@
 enum change_type {
         CHANGE_ENTRY,
         CHANGE_REGISTRATION,
-        CHANGE_REPLY,     /* a reply is remembered by the content of its request */
-        CHANGE_EXECUTION, /* a reply is remembered by the number of its request */
+        CHANGE_EXECUTION, /* a request was executed, and is remembered by content, by number, or both */
 };
 
 struct change {
@@ -33,11 +31,12 @@ struct change {
                         bool is_stopped; /* it has ended by KEYNOTIFY STOP */
                 } registration;
                 struct {
-                        uint64_t number;
+                        struct result result;
+                        uint64_t reply_number; /* of the remembered reply; 0: not by content */
                         struct digest digest;
-                } reply;
-                struct {
-                        struct executed_request before, after; /* of one place */
+                        int64_t forget_ns;              /* monotonic */
+                        uint64_t number;                /* 0: not by number */
+                        struct executed_request before; /* in the place of the number */
                 } execution;
         };
 };

@@ -3,7 +3,7 @@
 
 #include "engine/internal.h"
 
-/* Execution of the commands, after the engine's checks. Internal to this folder. */
+/* Execution of requests. Internal to this folder. */
 
 /* A request under execution. */
 struct request_step {
@@ -15,13 +15,17 @@ struct request_step {
         struct reply *reply;
         uint64_t key_hash;     /* of the request's key; 0 for a pattern */
         size_t n_changes_left; /* for what a tick would do later */
+        bool is_authorized;    /* set by engine_execute(): the policy grants the request */
 };
 
 /*
  * Changes of a request itself: the expired entry of its key, the new entry or registration, and the
- * reply that is remembered by content and by number.
+ * execution.
  */
-#define REQUEST_CHANGES 4
+#define REQUEST_CHANGES 3
+
+/* Execute the request, whether it was executed before or not: check it, then call its command. */
+void engine_execute(struct request_step *step);
 
 /* The function of each verb: execute the request, and set *step->reply. */
 extern void (*const command_functions[N_VERBS])(struct request_step *step);

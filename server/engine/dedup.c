@@ -8,6 +8,12 @@
 
 #include "base/array.h"
 #include "base/time_units.h"
+#include "engine/commands.h"
+
+_Static_assert(EXECUTIONS_PLACES >= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX,
+               "there is a place for each record without an end");
+
+/* 1. Replies by content */
 
 /* Memory of one reply, with the header of malloc() and its share of the buckets. */
 #define REPLY_COST (sizeof(struct remembered_reply) + 8 + 8)
@@ -157,4 +163,205 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
 
 int64_t dedup_next_deadline(const struct dedup *dedup) {
         return dedup->oldest ? dedup->oldest->deadline_s * NS_PER_S : INT64_MAX;
+}
+
+/* 2. Requests */
+
+/*
+ * A reply is remembered by content for the request's Message Expiry Interval, but at least
+ * REMEMBER_MIN_S and at most ENGINE_REMEMBERED_MAX_S. Without an interval: REMEMBER_DEFAULT_S
+ * (PROTOCOL.md "Repeated requests").
+ */
+#define REMEMBER_MIN_S     60
+#define REMEMBER_DEFAULT_S 120
+
+/* Correlation Data at least as long as a UUID is considered unique. */
+#define UNIQUE_CORRELATION_MIN 16
+
+/* Maximum number of remembered replies that one request drops, after the limit was lowered. */
+#define DROPPED_MAX 16
+
+/* How a request is recognized when it comes again. */
+struct request_identity {
+        uint64_t number; /* 0: not by number */
+        bool has_content;
+        struct digest content, client; /* of the request and of its client id */
+};
+
+/*
+ * Return whether a repeat of this request is recognized by its content. False for a request without
+ * a timestamp whose Correlation Data may not be unique: a new request with the same content would
+ * look like a repeat.
+ */
+static bool has_unique_content(const struct request *request) {
+        return request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN;
+}
+
+static struct request_identity identify_request(const struct engine *engine, const struct request *request) {
+        const struct slice parts[] = {
+                request->client,  request->response_topic, request->correlation_data,
+                request->payload, request->timestamp_text, request->fence_text,
+        };
+        struct digest digests[ARRAY_LENGTH(parts)];
+        struct request_identity identity = { 0 };
+
+        if (!(verbs[request->verb].flags & VERB_IS_REMEMBERED) || request->is_inner)
+                return identity;
+
+        identity.number = request->number;
+        identity.has_content = has_unique_content(request);
+        if (identity.has_content) {
+                identity.content =
+                        hash_parts(&engine->config.digest_key, parts, ARRAY_LENGTH(parts), digests);
+                identity.client = digests[0];
+        }
+        return identity;
+}
+
+static const struct executed_request *find_by_number(const struct dedup *dedup, uint64_t number) {
+        const struct executed_request *present = &dedup->executions[executions_place(number)];
+
+        return number > 0 && present->number == number ? present : NULL;
+}
+
+/* Drop the reply from memory, and from the storage by the next commit. */
+static void drop_remembered(const struct request_step *step, struct remembered_reply *reply) {
+        effects_forget(step->effects, reply->number);
+        dedup_drop(&step->engine->dedup, reply, step->now.mono_ns);
+}
+
+/* Drops an expired reply. */
+static const struct remembered_reply *find_by_content(const struct request_step *step,
+                                                      const struct request_identity *identity) {
+        struct remembered_reply *reply =
+                identity->has_content ? dedup_find(&step->engine->dedup, &identity->content) : NULL;
+
+        if (!reply || !dedup_is_expired(reply, step->now.mono_ns))
+                return reply;
+        drop_remembered(step, reply);
+        return NULL;
+}
+
+/* Return whether the request was executed in the present batch. A number of 0 is not looked for. */
+static bool is_of_batch(const struct effects *effects, uint64_t number, uint64_t reply_number) {
+        for (size_t i = 0; i < effects->n_changes; i++) {
+                const struct change *change = &effects->changes[i];
+
+                if (change->type == CHANGE_EXECUTION &&
+                    ((number > 0 && change->execution.number == number) ||
+                     (reply_number > 0 && change->execution.reply_number == reply_number)))
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * Reply as before, without executing the request. But execute a command with VERB_IS_RENEWED. Requests are
+ * repeated in their order. So if a KEYNOTIFY and its STOP are both repeated, the registration has ended
+ * afterwards, too.
+ */
+static void repeat_reply(struct request_step *step, struct result former, bool is_of_earlier_batch) {
+        if (verbs[step->request->verb].flags & VERB_IS_RENEWED) {
+                engine_execute(step);
+                if (outcome_is_error(step->reply->result.outcome) || outcome_is_error(former.outcome))
+                        return;
+                is_of_earlier_batch = false; /* the registration may be new */
+        }
+        step->reply->result = former;
+        step->reply->execution = EXECUTION_REPEATED;
+        step->reply->is_of_earlier_batch = is_of_earlier_batch;
+}
+
+/* Return when to forget the reply to this request, in monotonic nanoseconds. */
+static int64_t remember_until(const struct request *request, int64_t now_ns) {
+        int64_t lifetime_s = request->expiry_s ? request->expiry_s : REMEMBER_DEFAULT_S;
+
+        if (lifetime_s < REMEMBER_MIN_S)
+                lifetime_s = REMEMBER_MIN_S;
+        if (lifetime_s > ENGINE_REMEMBERED_MAX_S)
+                lifetime_s = ENGINE_REMEMBERED_MAX_S;
+
+        /* Whole seconds, so that expiry needs one wake-up per second instead of one per reply. */
+        return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;
+}
+
+/*
+ * Remember the reply by content, as far as there is memory. Not if the policy does not grant the request:
+ * a client without grants must not use up the disk, or the memory for remembered replies.
+ */
+static void remember_by_content(const struct request_step *step, const struct request_identity *identity,
+                                struct change *change) {
+        struct dedup *dedup = &step->engine->dedup;
+        int64_t forget_ns = remember_until(step->request, step->now.mono_ns);
+        const struct remembered_reply *reply;
+        struct remembered_reply *excess;
+
+        if (!step->is_authorized || step->reply->result.outcome == OUTCOME_OUT_OF_MEMORY)
+                return;
+        for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
+                drop_remembered(step, excess);
+        reply = dedup_add(dedup, &identity->client, &identity->content, step->reply->result, forget_ns);
+        if (!reply)
+                return;
+        change->execution.reply_number = reply->number;
+        change->execution.digest = identity->content;
+        change->execution.forget_ns = forget_ns;
+}
+
+static void remember_by_number(struct dedup *dedup, uint64_t number, struct change *change) {
+        struct executed_request *place = &dedup->executions[executions_place(number)];
+
+        change->execution.number = number;
+        change->execution.before = *place;
+        *place = (struct executed_request){ number, change->execution.result };
+}
+
+static void remember_execution(const struct request_step *step, const struct request_identity *identity) {
+        const struct result *result = &step->reply->result;
+        struct change change = { .type = CHANGE_EXECUTION, .execution.result = *result };
+
+        if (effects_reserve_changes(step->effects, 1) < 0)
+                return;
+        if (identity->has_content)
+                remember_by_content(step, identity, &change);
+        if (identity->number > 0 && !outcome_is_error(result->outcome))
+                remember_by_number(&step->engine->dedup, identity->number, &change);
+        if (change.execution.reply_number > 0 || change.execution.number > 0)
+                effects_add_change(step->effects, change);
+}
+
+void dedup_execute(struct request_step *step) {
+        struct request_identity identity = identify_request(step->engine, step->request);
+        const struct executed_request *by_number = find_by_number(&step->engine->dedup, identity.number);
+        const struct remembered_reply *by_content;
+
+        if (by_number) {
+                repeat_reply(step, by_number->result, !is_of_batch(step->effects, identity.number, 0));
+                return;
+        }
+        /* First make room: a request that is executed and not remembered could be executed again. */
+        if (identity.number > 0 && effects_reserve_changes(step->effects, ENGINE_STEP_CHANGES_MAX) < 0) {
+                step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
+                return;
+        }
+
+        by_content = find_by_content(step, &identity);
+        if (by_content) {
+                repeat_reply(step, by_content->result, !is_of_batch(step->effects, 0, by_content->number));
+                identity.has_content = false; /* it is remembered already */
+        } else {
+                engine_execute(step);
+        }
+        remember_execution(step, &identity);
+}
+
+void dedup_undo(struct dedup *dedup, const struct change *change) {
+        uint64_t number = change->execution.number;
+        struct remembered_reply *reply =
+                change->execution.reply_number > 0 ? dedup_find(dedup, &change->execution.digest) : NULL;
+
+        if (reply)
+                dedup_forget(dedup, reply);
+        if (number > 0)
+                dedup->executions[executions_place(number)] = change->execution.before;
 }

@@ -4,11 +4,39 @@
 #include "engine/result.h"
 #include "engine/uthash_table.h"
 #include "hash/hash.h"
+#include "protocol/companion.h"
 
 /*
- * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md
- * "Repeated requests"). A reply counts until its deadline. All replies together use a limited
- * amount of memory.
+ * Each request that may change something is executed once, although MQTT or the plugin may deliver it
+ * twice: the store repeats the reply. A request that was executed before is found by its number or by its
+ * content.
+ *
+ * By number: the plugin numbers the requests of a broker run (common/protocol/companion.h), and sends a
+ * request again with the same number until it knows its end. So the number alone decides: two equal
+ * requests without a timestamp are two requests. Requests that ended with an error are executed again:
+ * nobody has had their replies.
+ *
+ * An execution is remembered in the place of its number, and is not removed: a later one takes its place.
+ * The plugin has sent at most COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX records without an end,
+ * and their numbers have no gaps. So the place of a number is free again after EXECUTIONS_PLACES numbers.
+ * For another broker run all places are free: the store ends the requests that another run has numbered
+ * before (server/pipeline/peer.h).
+ */
+#define EXECUTIONS_PLACES 256
+
+struct executed_request {
+        uint64_t number; /* above 0; 0: the place is free */
+        struct result result;
+};
+
+/* The index of the place of this number. */
+static inline size_t executions_place(uint64_t number) {
+        return (size_t)(number % EXECUTIONS_PLACES);
+}
+
+/*
+ * By content: PROTOCOL.md "Repeated requests". A reply counts until its deadline. All replies together
+ * use a limited amount of memory.
  *
  * Each reply gets an ascending number, under which the storage stores it. Replies are forgotten in
  * the order of their numbers: an expired reply may stay behind one with a later deadline, so check
@@ -43,8 +71,10 @@ struct dedup_group {
 #define DEDUP_SHARD_BITS 10
 #define DEDUP_N_SHARDS   (UINT32_C(1) << DEDUP_SHARD_BITS)
 
+/* By number and by content. */
 struct dedup {
-        struct remembered_reply *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
+        struct executed_request executions[EXECUTIONS_PLACES]; /* by executions_place() */
+        struct remembered_reply *shards[DEDUP_N_SHARDS];       /* hash tables: see engine/uthash_table.h */
         struct remembered_reply *oldest;
         struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: restored replies */
         uint64_t n_replies, n_replies_max;
@@ -53,7 +83,9 @@ struct dedup {
         uint64_t forgotten_number; /* each reply up to this number has been forgotten */
 };
 
-/* Initialize. n_bytes_max: limit of the memory of all replies; 0: remember nothing. */
+/* 1. Replies by content */
+
+/* Initialize. n_bytes_max: limit of the memory of all replies by content; 0: remember none. */
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
@@ -108,3 +140,17 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
  * no reply.
  */
 int64_t dedup_next_deadline(const struct dedup *dedup);
+
+/* 2. Requests. Internal to this folder. */
+
+struct change;
+struct request_step;
+
+/*
+ * Execute the request by engine_execute() and remember its reply; or, if it was executed before, repeat
+ * the reply.
+ */
+void dedup_execute(struct request_step *step);
+
+/* Revert a CHANGE_EXECUTION. */
+void dedup_undo(struct dedup *dedup, const struct change *change);

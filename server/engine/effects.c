@@ -33,7 +33,6 @@ void effects_reset(struct effects *effects) {
 
         effects->n_changes = effects->n_keyed_changes = effects->n_forgotten = 0;
         effects->n_watched_changes = effects->n_notifications = effects->n_lost = 0;
-        effects->first_reply = effects->first_execution = 0;
         effects->n_bytes = 0;
         effects->n_bytes_before_step = 0;
 }
@@ -76,14 +75,8 @@ void effects_add_change(struct effects *effects, struct change change) {
                 effects->n_keyed_changes++;
                 effects->n_bytes += registration_bytes(change.registration.registration);
                 break;
-        case CHANGE_REPLY:
-                effects->n_bytes += sizeof(change.reply) + sizeof(struct result);
-                if (effects->first_reply == 0)
-                        effects->first_reply = change.reply.number;
-                break;
         case CHANGE_EXECUTION:
-                if (effects->first_execution == 0)
-                        effects->first_execution = change.execution.after.number;
+                effects->n_bytes += sizeof(change.execution);
                 break;
         }
 }

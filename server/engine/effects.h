@@ -46,9 +46,7 @@ struct engine;
 struct effects {
         struct change *changes;
         size_t n_changes, changes_capacity;
-        size_t n_keyed_changes;   /* of entries and registrations */
-        uint64_t first_reply;     /* number of the first CHANGE_REPLY; 0: none */
-        uint64_t first_execution; /* number of the first CHANGE_EXECUTION; 0: none */
+        size_t n_keyed_changes; /* of entries and registrations */
         /* Numbers of the replies that were forgotten before their time. engine_undo() does not revert it. */
         uint64_t *forgotten;
         size_t n_forgotten, forgotten_capacity;

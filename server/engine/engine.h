@@ -4,7 +4,6 @@
 #include "engine/clock.h"
 #include "engine/dedup.h"
 #include "engine/effects.h"
-#include "engine/executions.h"
 #include "engine/keyspace.h"
 #include "engine/persistence.h"
 #include "engine/registrations.h"
@@ -269,9 +268,6 @@ struct registration_usage engine_client_usage_max(const struct engine *engine);
  * notification contains all of them.
  */
 #define ENGINE_RECIPIENTS_BYTES_MAX (UINT64_C(128) << 10)
-
-/* The remembered reply with this digest of its request. Borrowed until the next step; NULL: none. */
-const struct remembered_reply *engine_find_reply(const struct engine *engine, const struct digest *digest);
 
 /* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);

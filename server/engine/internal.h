@@ -11,7 +11,6 @@ struct engine {
         struct keyspace keyspace;
         struct registrations registrations;
         struct dedup dedup;
-        struct executions executions;
         bool is_notifying_lost; /* watched keys remain to be checked: see persistence_notify_lost() */
         bool is_revoking;       /* registrations remain to be checked, from registrations.check on */
         bool has_restored_registrations; /* as engine_has_restored_registrations() */

@@ -68,7 +68,7 @@ struct request {
 
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 
-        uint64_t number; /* of a request in a frame of the plugin: engine/executions.h; 0: none */
+        uint64_t number; /* of a request in a frame of the plugin: engine/dedup.h; 0: none */
 };
 
 static inline struct request_origin request_origin_of(const struct request *request) {

@@ -5,8 +5,7 @@
 #include "engine/version.h"
 
 /*
- * What a repeated request gets again: the part of a reply that the engine remembers (engine/dedup.h,
- * engine/executions.h) and that a storage stores (storage/stored_form.h). Whatever the payload of a
+ * What a repeated request gets again: the part of a reply that the engine remembers (engine/dedup.h) and that a storage stores (storage/stored_form.h). Whatever the payload of a
  * remembered reply is built from must be here.
  */
 struct result {

@@ -55,19 +55,6 @@ static int undo_registration(struct engine *engine, const struct change *change)
                                        registration->key_name, registration->connection);
 }
 
-static void undo_reply(struct engine *engine, const struct change *change) {
-        struct remembered_reply *reply = dedup_find(&engine->dedup, &change->reply.digest);
-
-        if (reply)
-                dedup_forget(&engine->dedup, reply);
-}
-
-static void undo_execution(struct engine *engine, const struct change *change) {
-        size_t place = executions_place(change->execution.after.number);
-
-        engine->executions.places[place] = change->execution.before;
-}
-
 bool engine_has_restored_registrations(const struct engine *engine) {
         return engine->has_restored_registrations;
 }
@@ -87,11 +74,8 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                 case CHANGE_REGISTRATION:
                         r = undo_registration(engine, change);
                         break;
-                case CHANGE_REPLY:
-                        undo_reply(engine, change);
-                        break;
                 case CHANGE_EXECUTION:
-                        undo_execution(engine, change);
+                        dedup_undo(&engine->dedup, change);
                         break;
                 }
         }

@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/assert.h"
-#include "base/time_units.h"
 #include "engine/uthash_table.h"
 
 /* The changes of one key, or of one registration. */
@@ -98,15 +97,6 @@ struct row registration_row_of(const struct registration *registration) {
                                                .user = registration->user } };
 }
 
-struct row reply_row_of(const struct remembered_reply *reply, struct timescale timescale) {
-        return (struct row){ .type = ROW_REPLY,
-                             .reply = { .number = reply->number,
-                                        .digest = reply->digest,
-                                        .result = reply->result,
-                                        .forget_at_ms = timescale_from_deadline(
-                                                timescale, reply->deadline_s * NS_PER_S) } };
-}
-
 static void add_entry_row(struct row_list *list, const struct coalesced_change *change,
                           struct timescale timescale) {
         const struct entry *before = change->first->entry.before, *after = change->last->entry.after;
@@ -134,13 +124,21 @@ static void add_registration_row(struct row_list *list, const struct change *cha
         row_list_add(list, row);
 }
 
-/* Nothing if the reply was dropped after that. */
-static void add_reply_row(struct row_list *list, const struct change *change, const struct engine *engine,
-                          struct timescale timescale) {
-        const struct remembered_reply *reply = engine_find_reply(engine, &change->reply.digest);
-
-        if (reply && reply->number == change->reply.number)
-                row_list_add(list, reply_row_of(reply, timescale));
+/* A row by content and a row by number. */
+static void add_execution_rows(struct row_list *list, const struct change *change,
+                               struct timescale timescale) {
+        if (change->execution.reply_number > 0)
+                row_list_add(list,
+                             (struct row){ .type = ROW_REPLY,
+                                           .reply = { .number = change->execution.reply_number,
+                                                      .digest = change->execution.digest,
+                                                      .result = change->execution.result,
+                                                      .forget_at_ms = timescale_from_deadline(
+                                                              timescale, change->execution.forget_ns) } });
+        if (change->execution.number > 0)
+                row_list_add(list, (struct row){ .type = ROW_EXECUTION,
+                                                 .execution = { change->execution.number,
+                                                                change->execution.result } });
 }
 
 int row_list_fill(struct row_list *list, const struct effects *effects, const struct engine *engine,
@@ -150,7 +148,7 @@ int row_list_fill(struct row_list *list, const struct effects *effects, const st
         list->n_rows = 0;
         if (array_reserve((void **)&list->coalesced, &list->coalesced_capacity, effects->n_changes,
                           sizeof(*list->coalesced)) < 0 ||
-            array_reserve((void **)&list->rows, &list->capacity, effects->n_changes + n_more,
+            array_reserve((void **)&list->rows, &list->capacity, 2 * effects->n_changes + n_more,
                           sizeof(*list->rows)) < 0)
                 return -ENOMEM;
         n_coalesced = coalesce_changes(list, effects, &engine_config(engine)->table_key);
@@ -162,14 +160,8 @@ int row_list_fill(struct row_list *list, const struct effects *effects, const st
                         add_entry_row(list, &list->coalesced[i], timescale);
                 else
                         add_registration_row(list, list->coalesced[i].last);
-        for (size_t i = 0; i < effects->n_changes; i++) {
-                const struct change *change = &effects->changes[i];
-
-                if (change->type == CHANGE_REPLY)
-                        add_reply_row(list, change, engine, timescale);
-                else if (change->type == CHANGE_EXECUTION)
-                        row_list_add(list, (struct row){ .type = ROW_EXECUTION,
-                                                         .execution = change->execution.after });
-        }
+        for (size_t i = 0; i < effects->n_changes; i++)
+                if (effects->changes[i].type == CHANGE_EXECUTION)
+                        add_execution_rows(list, &effects->changes[i], timescale);
         return 0;
 }

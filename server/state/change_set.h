@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/dedup.h"
 #include "engine/effects.h"
 #include "engine/engine.h"
 #include "state/header.h"
@@ -103,7 +102,7 @@ void row_list_deinit(struct row_list *list);
 
 /*
  * Replace the content of the list by the rows of the changes in the effects: of entries and registrations,
- * the last change of each; then of replies and executions. They borrow from the effects. engine: has made
+ * the last change of each; then of executions. They borrow from the effects. engine: has made
  * the changes. There is room for n_more rows afterwards. Returns 0, or -ENOMEM; then the content is
  * undefined.
  */
@@ -118,6 +117,3 @@ struct row entry_row_of(const struct entry *entry, int64_t deadline_ns, struct t
 
 /* The row of this registration. Borrows from the registration. */
 struct row registration_row_of(const struct registration *registration);
-
-/* The row of this reply. */
-struct row reply_row_of(const struct remembered_reply *reply, struct timescale timescale);

@@ -73,7 +73,7 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
         int r = 0;
 
         for (; reply && r == 0; reply = reply->next) {
-                struct row row = reply_row_of(reply, disk->state->timescale);
+                struct row row = follow_reply_row(reply, disk->state->timescale);
 
                 r = sink->row(sink->userdata, &row);
         }
@@ -81,7 +81,7 @@ static int load_replies(const struct disk *disk, const struct storage_sink *sink
 }
 
 static int load_executions(const struct disk *disk, const struct storage_sink *sink) {
-        const struct executed_request *places = disk->state->engine->executions.places;
+        const struct executed_request *places = disk->state->engine->dedup.executions;
         int r = 0;
 
         for (size_t place = 0; place < EXECUTIONS_PLACES && r == 0; place++) {
@@ -224,10 +224,9 @@ static void compare_replies(const struct dedup *some, const struct dedup *all, i
         }
 }
 
-static void compare_executions(const struct executions *a, const struct executions *b) {
-        for (size_t place = 0; place < EXECUTIONS_PLACES; place++) {
-                ASSERT(a->places[place].number == b->places[place].number);
-        }
+static void compare_executions(const struct dedup *a, const struct dedup *b) {
+        for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
+                ASSERT(a->executions[place].number == b->executions[place].number);
 }
 
 static void compare_notifications(const struct state *stored, const struct state *state) {
@@ -254,6 +253,6 @@ void disk_compare(const struct disk *disk, const struct state *state, size_t n_p
         compare_replies(&state->engine->dedup, &stored->engine->dedup, now.mono_ns);
         if (stored->served.broker_run == state->served.broker_run &&
             stored->served.ended_number == state->served.ended_number)
-                compare_executions(&stored->engine->executions, &state->engine->executions);
+                compare_executions(&stored->engine->dedup, &state->engine->dedup);
         compare_notifications(stored, state);
 }

@@ -92,12 +92,10 @@ static void trace_change(const struct change *change) {
                             (const char *)registration->client_id.data, (int)registration->key_name.length,
                             (const char *)registration->key_name.data);
                 break;
-        case CHANGE_REPLY:
-                check_trace("  reply %" PRIu64 ", digest %02x%02x", change->reply.number,
-                            change->reply.digest.bytes[0], change->reply.digest.bytes[1]);
-                break;
         case CHANGE_EXECUTION:
-                check_trace("  execution %" PRIu64, change->execution.after.number);
+                check_trace("  execution %" PRIu64 ", reply %" PRIu64 ", digest %02x%02x",
+                            change->execution.number, change->execution.reply_number,
+                            change->execution.digest.bytes[0], change->execution.digest.bytes[1]);
                 break;
         }
 }
@@ -213,7 +211,7 @@ static void plant_loss(struct state *stored) {
                 stored->engine->dedup.last_number = 0;
         }
         if (IS_PLANTED(PLANTED_LOST_EXECUTIONS))
-                stored->engine->executions = (struct executions){ 0 };
+                engine_forget_executions(stored->engine);
         if (IS_PLANTED(PLANTED_LOST_PENDING))
                 notification_queue_remove(&stored->notifications, stored->notifications.last_sequence);
         for (size_t i = 0; i < N_KEYS && (IS_PLANTED(PLANTED_LONG_LIFE) || IS_PLANTED(PLANTED_LOST_TOKEN));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/time_units.h"
 #include "engine/internal.h"
 #include "state/state.h"
 
@@ -8,6 +9,17 @@
  * A copy of a state that follows its commits: it becomes equal to the state only if the change sets are
  * complete.
  */
+
+/* The row of a remembered reply. */
+static inline struct row follow_reply_row(const struct remembered_reply *reply, struct timescale timescale) {
+        int64_t deadline_ns = (int64_t)reply->deadline_s * NS_PER_S;
+
+        return (struct row){ .type = ROW_REPLY,
+                             .reply = { .number = reply->number,
+                                        .digest = reply->digest,
+                                        .result = reply->result,
+                                        .forget_at_ms = timescale_from_deadline(timescale, deadline_ns) } };
+}
 
 static inline void follow_removal(struct engine *engine, const struct row *row) {
         struct remembered_reply *reply = engine->dedup.oldest;

@@ -2,6 +2,8 @@
 
 /* Requests in frames of the plugin: which are sent again, and which are executed again. */
 
+#include <inttypes.h>
+
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
 
@@ -101,6 +103,66 @@ Test(numbers, of_a_failed_commit_are_executed_again) {
         cr_expect(has(&world, S("k"), S("v")));
         cr_expect_not(is_repeated(DEL("k", N(1)), OUTCOME_DELETED));
         cr_expect_not(is_repeated(DEL("k", N(2)), OUTCOME_NOTHING));
+}
+
+/* Each record without an end, and no more than EXECUTIONS_PLACES. */
+Test(numbers, are_known_for_all_records_without_an_end) {
+        const uint64_t n_max = COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX;
+
+        for (uint64_t number = 1; number <= 3 * EXECUTIONS_PLACES; number++) {
+                cr_assert_not(is_repeated(SET("k", "v", N(number)), OUTCOME_DONE), "%" PRIu64, number);
+                if (number >= n_max)
+                        cr_assert(is_repeated(SET("k", "v", N(number - n_max + 1)), OUTCOME_DONE),
+                                  "%" PRIu64, number);
+        }
+        cr_expect_not(is_repeated(SET("k", "v", N(1)), OUTCOME_DONE));
+        cr_expect_not(is_repeated(SET("k", "v", N(1 + EXECUTIONS_PLACES)), OUTCOME_DONE));
+}
+
+/* A failed commit puts back what was in the places. */
+Test(numbers, of_an_earlier_batch_are_known_after_a_failed_commit) {
+        ask(&world, SET("k", "v", N(1)));
+        ask(&world, SET("k", "w", N(1 + EXECUTIONS_PLACES)));
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(is_repeated(SET("k", "v", N(1)), OUTCOME_DONE));
+        cr_expect_not(is_repeated(SET("k", "w", N(1 + EXECUTIONS_PLACES)), OUTCOME_DONE));
+}
+
+/* A request is remembered by number and by content with one change. */
+Test(numbers, and_content_are_forgotten_together_by_a_failed_commit) {
+        const struct request set = SET("k", "v", N(1), TS(WORLD_WALL_MS, 0, "c"),
+                                       .timestamp_text = BYTES("t"), .payload = BYTES("p"));
+        struct request without_number = set;
+
+        without_number.number = 0;
+        ask(&world, set);
+        cr_expect_eq(world.effects.n_changes, 2, "an entry and an execution");
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_not(is_repeated(without_number, OUTCOME_DONE));
+        cr_expect(is_repeated(without_number, OUTCOME_DONE));
+        cr_expect_not(is_repeated(GET("k", N(1)), OUTCOME_VALUE));
+        cr_expect_not(is_repeated(DEL("k", N(1)), OUTCOME_DELETED));
+}
+
+/* If the commit of a batch fails, only the replies to executions of earlier batches stay. */
+Test(numbers, and_content_tell_whether_the_execution_is_of_an_earlier_batch) {
+        const struct request set = SET("k", "v", N(1), TS(WORLD_WALL_MS, 0, "c"),
+                                       .timestamp_text = BYTES("t"), .payload = BYTES("p"));
+        struct request equal = set;
+
+        equal.number = 2;
+        ask(&world, set);
+        ask_in_batch(&world, set);
+        ask_in_batch(&world, equal);
+        cr_expect_eq(world.replies[1].execution, EXECUTION_REPEATED);
+        cr_expect_not(world.replies[1].is_of_earlier_batch);
+        cr_expect_eq(world.replies[2].execution, EXECUTION_REPEATED);
+        cr_expect_not(world.replies[2].is_of_earlier_batch);
+
+        equal.number = 3;
+        cr_expect(ask(&world, set)->is_of_earlier_batch);
+        ask_in_batch(&world, equal);
+        cr_expect(world.replies[1].is_of_earlier_batch);
 }
 
 /* The plugin sends them again in their order, so they end as before. */

@@ -264,7 +264,7 @@ Test(change_set, has_the_staged_notifications_and_what_is_delivered) {
 }
 
 /* The first reply expires before the request is repeated, still in the same batch. */
-Test(change_set, has_the_last_reply_to_a_request) {
+Test(change_set, removes_the_first_of_two_replies_to_a_request) {
         const struct request request = { .verb = VERB_SET,
                                          .key = S("stored/k"),
                                          .value = S("1"),
@@ -274,11 +274,12 @@ Test(change_set, has_the_last_reply_to_a_request) {
         execute(request);
         execute_at(request, later);
         make();
-        cr_assert_eq(n_rows(ROW_REPLY), 2);
-        cr_expect_eq(row_at(ROW_REPLY, 0)->reply.number, 2);
-        cr_expect_not(row_at(ROW_REPLY, 0)->is_removed);
-        cr_expect_eq(row_at(ROW_REPLY, 1)->reply.number, 1);
-        cr_expect(row_at(ROW_REPLY, 1)->is_removed);
+        cr_assert_eq(n_rows(ROW_REPLY), 3);
+        cr_expect_eq(row_at(ROW_REPLY, 0)->reply.number, 1);
+        cr_expect_eq(row_at(ROW_REPLY, 1)->reply.number, 2);
+        cr_expect_not(row_at(ROW_REPLY, 1)->is_removed);
+        cr_expect_eq(row_at(ROW_REPLY, 2)->reply.number, 1);
+        cr_expect(row_at(ROW_REPLY, 2)->is_removed);
 }
 
 Test(change_set, next_one_has_what_an_undo_does_not_revert) {

@@ -85,11 +85,11 @@ static void add_registrations(struct content *content, const struct state *state
 static void add_replies(struct content *content, const struct state *state, struct now now) {
         for (const struct remembered_reply *reply = state->engine->dedup.oldest; reply; reply = reply->next)
                 if (!dedup_is_expired(reply, now.mono_ns))
-                        add_row(content, "reply", reply->number, reply_row_of(reply, state->timescale));
+                        add_row(content, "reply", reply->number, follow_reply_row(reply, state->timescale));
 }
 
 static void add_executions(struct content *content, const struct state *state) {
-        const struct executed_request *places = state->engine->executions.places;
+        const struct executed_request *places = state->engine->dedup.executions;
 
         for (size_t place = 0; place < EXECUTIONS_PLACES; place++)
                 if (places[place].number > 0)
