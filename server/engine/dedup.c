@@ -188,15 +188,6 @@ struct request_identity {
         struct digest content, client; /* of the request and of its client id */
 };
 
-/*
- * Return whether a repeat of this request is recognized by its content. False for a request without
- * a timestamp whose Correlation Data may not be unique: a new request with the same content would
- * look like a repeat.
- */
-static bool has_unique_content(const struct request *request) {
-        return request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN;
-}
-
 static struct request_identity identify_request(const struct engine *engine, const struct request *request) {
         const struct slice parts[] = {
                 request->client,  request->response_topic, request->correlation_data,
@@ -209,7 +200,9 @@ static struct request_identity identify_request(const struct engine *engine, con
                 return identity;
 
         identity.number = request->number;
-        identity.has_content = has_unique_content(request);
+        /* A new request with neither could have the same content as an earlier one. */
+        identity.has_content =
+                request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN;
         if (identity.has_content) {
                 identity.content =
                         hash_parts(&engine->config.digest_key, parts, ARRAY_LENGTH(parts), digests);

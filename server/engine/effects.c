@@ -46,10 +46,6 @@ void effects_deinit(struct effects *effects) {
         *effects = (struct effects){ 0 };
 }
 
-void effects_begin_step(struct effects *effects) {
-        effects->n_bytes_before_step = effects->n_bytes;
-}
-
 int effects_reserve_changes(struct effects *effects, size_t n) {
         return array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + n,
                              sizeof(*effects->changes));

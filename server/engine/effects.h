@@ -87,9 +87,6 @@ int effects_reserve_key_change(struct effects *effects, const struct registratio
 void effects_notify(struct effects *effects, const struct engine *engine, struct entry *entry,
                     struct registration *watchers, struct version version);
 
-/* A step of the engine begins. */
-void effects_begin_step(struct effects *effects);
-
 /* Make room for n more changes. Returns 0 or -ENOMEM. */
 int effects_reserve_changes(struct effects *effects, size_t n);
 

@@ -163,7 +163,7 @@ static int process_tick(struct engine *engine, struct now now, struct effects *e
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
         ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
 
-        effects_begin_step(effects);
+        effects->n_bytes_before_step = effects->n_bytes;
         switch (event->type) {
         case EVENT_REQUEST:
                 process_request(engine, event, now, effects);

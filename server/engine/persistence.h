@@ -35,7 +35,8 @@ bool persistence_stores(const struct engine_config *config, struct slice key, bo
 /*
  * Internal to this folder: the part of a tick that follows engine_restore_lost_keys(). Check at
  * most *n_changes_left of the watched keys that remain to be checked, and notify the watchers of those
- * that do not exist. Reduces *n_changes_left. Returns 0, or -ENOMEM: the next tick begins again, and notifies some clients twice.
+ * that do not exist. Reduces *n_changes_left. Returns 0, or -ENOMEM: the next tick begins again, and
+ * notifies some clients twice.
  */
 int persistence_notify_lost(struct engine *engine, struct now now, size_t *n_changes_left,
                             struct effects *effects);

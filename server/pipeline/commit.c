@@ -133,7 +133,7 @@ static void apply_commit_result(struct pipeline *pipeline, bool is_stored, int r
                 if (is_stored)
                         state_commit(pipeline->state, &pipeline->commit.change_set);
                 else
-                        state_commit_staged(pipeline->state);
+                        notification_queue_commit(&pipeline->state->notifications);
                 observation_end_batch(&pipeline->observation, OUTCOME_DONE);
         }
         pipeline->upkeep.n_done++;
@@ -162,9 +162,10 @@ static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now 
         int r;
 
         batch->sequence_before = state->notifications.last_sequence;
-        r = state_stage(state, &batch->effects);
-        if (r == 0 && is_stored)
+        if (is_stored)
                 r = state_make_change_set(state, &batch->effects, now, &pipeline->commit.change_set);
+        else
+                r = notification_queue_stage(&state->notifications, &batch->effects);
         if (r == 0 || pipeline->storage)
                 return r;
 
@@ -199,7 +200,7 @@ int commit_synchronously(struct pipeline *pipeline, struct now now) {
         if (r < 0)
                 return r;
         if (!pipeline->storage) {
-                state_commit_staged(pipeline->state);
+                notification_queue_commit(&pipeline->state->notifications);
                 return 0;
         }
         r = storage_commit(pipeline->storage, &pipeline->commit.change_set);

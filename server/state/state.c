@@ -166,10 +166,6 @@ static struct state_header next_header(const struct state *state, const struct e
         return header;
 }
 
-int state_stage(struct state *state, const struct effects *effects) {
-        return notification_queue_stage(&state->notifications, effects);
-}
-
 int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
                           struct change_set *ret_change_set) {
         struct engine_stats stats = engine_stats(state->engine);
@@ -178,11 +174,14 @@ int state_make_change_set(struct state *state, const struct effects *effects, st
         size_t n_staged;
         int r;
 
-        staged = notification_queue_staged(&state->notifications, &n_staged);
-        r = gather_forgotten(state, effects);
+        r = notification_queue_stage(&state->notifications, effects);
         if (r == 0)
-                r = row_list_fill(list, effects, state->engine, state->timescale,
-                                  state->n_forgotten + n_staged);
+                r = gather_forgotten(state, effects);
+        if (r < 0)
+                return r;
+
+        staged = notification_queue_staged(&state->notifications, &n_staged);
+        r = row_list_fill(list, effects, state->engine, state->timescale, state->n_forgotten + n_staged);
         if (r < 0)
                 return r;
 
@@ -203,12 +202,8 @@ int state_make_change_set(struct state *state, const struct effects *effects, st
         return 0;
 }
 
-void state_commit_staged(struct state *state) {
-        notification_queue_commit(&state->notifications);
-}
-
 void state_commit(struct state *state, const struct change_set *change_set) {
-        state_commit_staged(state);
+        notification_queue_commit(&state->notifications);
         state->header = change_set->header;
         state->acknowledged_stored = change_set->acknowledged;
         state->n_forgotten = 0;

@@ -11,11 +11,11 @@
  * The state that executes requests, with a storage:
  *
  *     engine_step()            repeatedly: a batch with its effects
- *     state_stage()            the batch's notifications
- *     state_make_change_set()  for storage_commit()
+ *     state_make_change_set()  for storage_commit(); stages the notifications of the batch
  *     state_commit()           if it is stored; else state_undo()
  *
- * If there is no storage, or nothing to store: state_commit_staged() instead of the last two.
+ * If there is no storage, or nothing to store: notification_queue_stage() and notification_queue_commit()
+ * instead of the last two.
  *
  * Loading: state_new() with the stored header, then state_put_row() for each row of the storage.
  */
@@ -66,23 +66,14 @@ int state_put_row(struct state *state, const struct row *row, struct now now);
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
 
 /*
- * Stage one notification for each watched change of the effects. Returns 0, or -ENOMEM: then call
- * state_undo().
- */
-int state_stage(struct state *state, const struct effects *effects);
-
-/*
- * Make the change set of the effects and of the staged notifications. Returns 0, or -ENOMEM: then call
- * state_undo().
+ * Stage one notification for each watched change of the effects, and make the change set of the effects
+ * and these notifications. Returns 0, or -ENOMEM: then call state_undo().
  *
  * The change set borrows from the effects and the state: change neither until state_commit() or
  * state_undo(), except by state_acknowledge() up to a sequence that was pending before.
  */
 int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
                           struct change_set *ret_change_set);
-
-/* There is no storage, or nothing to store: the staged notifications become pending. */
-void state_commit_staged(struct state *state);
 
 /* The change set is stored. The staged notifications become pending. */
 void state_commit(struct state *state, const struct change_set *change_set);

@@ -91,8 +91,8 @@ static void teardown(void) {
 TestSuite(outbox, .init = setup, .fini = teardown);
 
 static void commit(void) {
-        cr_assert_eq(state_stage(&state, &effects), 0);
-        state_commit_staged(&state);
+        cr_assert_eq(notification_queue_stage(&state.notifications, &effects), 0);
+        notification_queue_commit(&state.notifications);
         effects_reset(&effects);
 }
 

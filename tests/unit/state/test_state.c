@@ -233,7 +233,6 @@ static void end_batch(struct history *history) {
         struct change_set change_set;
 
         settle(history);
-        cr_assert_eq(state_stage(history->state, &history->effects), 0);
         cr_assert_eq(state_make_change_set(history->state, &history->effects, history->now, &change_set), 0);
         if (below(4) == 0) {
                 cr_assert_eq(state_undo(history->state, &history->effects), 0);
@@ -318,14 +317,12 @@ Test(state, needs_a_commit_after_a_delivery_and_after_a_step_of_the_wall_clock) 
         struct state *state;
 
         cr_assert_eq(new_state(&state, S("A"), "", 0), 0);
-        cr_assert_eq(state_stage(state, &effects), 0);
         cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
         state_commit(state, &change_set);
         cr_expect_not(state_needs_commit(state, now));
 
         state_acknowledge(state, 3);
         cr_expect(state_needs_commit(state, now));
-        cr_assert_eq(state_stage(state, &effects), 0);
         cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
         cr_expect_eq(change_set.acknowledged, 3);
         cr_expect_eq(change_set.header.notification_sequence, 3);
@@ -337,7 +334,6 @@ Test(state, needs_a_commit_after_a_delivery_and_after_a_step_of_the_wall_clock) 
         cr_expect_not(state_needs_commit(state, now), "as much as clocks may drift");
         now.wall_ms += 400;
         cr_expect(state_needs_commit(state, now));
-        cr_assert_eq(state_stage(state, &effects), 0);
         cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
         state_commit(state, &change_set);
         cr_expect_not(state_needs_commit(state, now));
