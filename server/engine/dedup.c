@@ -301,15 +301,8 @@ static void remember_by_content(const struct request_step *step, const struct re
         change->execution.forget_ns = forget_ns;
 }
 
-static void remember_by_number(struct dedup *dedup, uint64_t number, struct change *change) {
-        struct executed_request *place = &dedup->executions[executions_place(number)];
-
-        change->execution.number = number;
-        change->execution.before = *place;
-        *place = (struct executed_request){ number, change->execution.result };
-}
-
 static void remember_execution(const struct request_step *step, const struct request_identity *identity) {
+        struct executed_request *place = &step->engine->dedup.executions[executions_place(identity->number)];
         const struct result *result = &step->reply->result;
         struct change change = { .type = CHANGE_EXECUTION, .execution.result = *result };
 
@@ -317,8 +310,11 @@ static void remember_execution(const struct request_step *step, const struct req
                 return;
         if (identity->has_content)
                 remember_by_content(step, identity, &change);
-        if (identity->number > 0 && !outcome_is_error(result->outcome))
-                remember_by_number(&step->engine->dedup, identity->number, &change);
+        if (identity->number > 0 && !outcome_is_error(result->outcome)) {
+                change.execution.number = identity->number;
+                change.execution.before = *place;
+                *place = (struct executed_request){ identity->number, *result };
+        }
         if (change.execution.reply_number > 0 || change.execution.number > 0)
                 effects_add_change(step->effects, change);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/result.h"
+#include "engine/outcome.h"
 #include "engine/uthash_table.h"
 #include "hash/hash.h"
 #include "protocol/companion.h"

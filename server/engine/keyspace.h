@@ -2,10 +2,9 @@
 #pragma once
 
 #include "base/heap.h"
+#include "engine/clock.h"
 #include "engine/uthash_table.h"
-#include "engine/version.h"
 #include "hash/hash.h"
-#include "protocol/hlc.h"
 
 /*
  * The keys: the entry of each key, its deadline, and the total size of all entries. This module

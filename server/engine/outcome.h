@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "engine/clock.h"
 #include "engine/verb.h"
 
 /*
@@ -116,9 +117,17 @@ static inline bool outcome_is_error(enum outcome outcome) {
 const char *outcome_name(enum outcome outcome);
 
 /*
- * Return whether the payload can be built from a struct result (engine/result.h) alone. Others
- * cannot be remembered.
+ * What a repeated request gets again: the part of a reply that the engine remembers (engine/dedup.h) and
+ * that a storage stores (storage/stored_form.h). Whatever the payload of a remembered reply is built from
+ * must be here.
  */
+struct result {
+        struct version version; /* if has_version */
+        enum outcome outcome;
+        bool has_version;
+};
+
+/* Return whether the payload can be built from a struct result alone. Others cannot be remembered. */
 bool outcome_is_in_result(enum outcome outcome);
 
 /* Returns 0, or -EINVAL for a text that is no outcome's name. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "engine/clock.h"
 #include "engine/verb.h"
-#include "engine/version.h"
 #include "policy/policy.h"
-#include "protocol/hlc.h"
 
 /* A decoded request. Slices are borrowed until engine_step() returns. */
 

@@ -4,7 +4,6 @@
 #include "engine/outcome.h"
 #include "engine/request.h"
 #include "engine/verb.h"
-#include "engine/version.h"
 
 /*
  * The last events of the store, for the console: changes of keys after their commit, and requests

@@ -10,7 +10,7 @@
 #include "protocol/topics.h"
 #include "unit/support/table.h"
 
-/* The largest counter of a version: engine/version.h. */
+/* The largest counter of a version: engine/clock.h. */
 #define LONGEST ((struct version){ INT64_MAX, INT32_MAX - 1 })
 
 /* From this length of an MQTT packet on, its Remaining Length has 4 bytes. */
