@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <curl/curl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +17,10 @@
 #include "base/time_units.h"
 #include "mqtt/client_credentials.h"
 
-#define ERROR_LENGTH_MAX 4096
+#define ERROR_LENGTH_MAX  4096
+#define OBJECT_LENGTH_MAX ((size_t)256 << 20)
+
+#define A_CONSOLE "the console of a store (--http-listen)"
 
 /* Three comment lines of a stream. */
 #define SILENCE_MAX_MS (45 * MS_PER_S)
@@ -31,10 +33,12 @@ struct http_client {
         char problem[1024];
 
         /* The running query. */
-        const struct http_query *query;
+        bool is_stream;
+        enum http_result (*receive)(void *userdata, struct slice bytes);
+        void *userdata;
         struct buf error; /* body of an error */
         int64_t deadline_ms;
-        bool is_late, is_stopped, is_foreign; /* foreign: the response is not of a console */
+        enum http_result ended; /* HTTP_DONE: the client has not ended the transfer */
 };
 
 /* 1. Options */
@@ -81,8 +85,9 @@ static enum exit_code check_ca_file(const struct http_client *client) {
 
 /* 2. The response */
 
-__attribute__((format(printf, 2, 3))) static void set_problem(struct http_client *client, const char *format,
-                                                              ...) {
+/* Set the problem. Returns the result. */
+__attribute__((format(printf, 3, 4))) static enum http_result
+fail_query(struct http_client *client, enum http_result result, const char *format, ...) {
         int length = snprintf(client->problem, sizeof(client->problem),
                               "%s: ", LOG_STRING(client->options->http));
         va_list arguments;
@@ -90,6 +95,11 @@ __attribute__((format(printf, 2, 3))) static void set_problem(struct http_client
         va_start(arguments, format);
         vsnprintf(client->problem + length, sizeof(client->problem) - (size_t)length, format, arguments);
         va_end(arguments);
+        return result;
+}
+
+static enum http_result fail_malformed(struct http_client *client) {
+        return fail_query(client, HTTP_REFUSED, "the reply is malformed or too large");
 }
 
 static long response_status(const struct http_client *client) {
@@ -105,23 +115,25 @@ static bool has_expected_type(const struct http_client *client) {
         curl_easy_getinfo(client->curl, CURLINFO_CONTENT_TYPE, &type);
         return slice_starts_with(
                 slice_from_string(type),
-                slice_from_string(client->query->is_stream ? "text/event-stream" : "application/json"));
+                slice_from_string(client->is_stream ? "text/event-stream" : "application/json"));
 }
 
 static size_t receive_body(char *bytes, size_t size, size_t n, void *userdata) {
         struct http_client *client = userdata;
         struct slice body = { (const uint8_t *)bytes, size * n };
 
-        client->deadline_ms = system_clock_mono_ms() +
-                              (client->query->is_stream ? SILENCE_MAX_MS : client->options->timeout_ms);
+        client->deadline_ms =
+                system_clock_mono_ms() + (client->is_stream ? SILENCE_MAX_MS : client->options->timeout_ms);
         if (response_status(client) != 200) {
                 if (client->error.length + body.length <= ERROR_LENGTH_MAX)
                         buf_append_slice(&client->error, body);
                 return body.length;
         }
-        client->is_foreign = !has_expected_type(client);
-        client->is_stopped = !client->is_foreign && !client->query->receive(client->query->userdata, body);
-        return client->is_foreign || client->is_stopped ? 0 : body.length;
+        if (!has_expected_type(client))
+                client->ended = fail_query(client, HTTP_REFUSED, "it is not " A_CONSOLE);
+        else if ((client->ended = client->receive(client->userdata, body)) == HTTP_REFUSED)
+                fail_malformed(client);
+        return client->ended == HTTP_DONE ? body.length : 0;
 }
 
 /*
@@ -134,9 +146,11 @@ static int check_progress(void *userdata, curl_off_t download_total, curl_off_t 
         struct http_client *client = userdata;
 
         (void)download_total, (void)downloaded, (void)upload_total, (void)uploaded;
-        client->is_late |= system_clock_mono_ms() >= client->deadline_ms;
-        client->is_stopped |= client->query->is_stream && poll(&output, 1, 0) > 0;
-        return client->is_late || client->is_stopped;
+        if (client->is_stream && poll(&output, 1, 0) > 0)
+                client->ended = HTTP_STOPPED;
+        else if (system_clock_mono_ms() >= client->deadline_ms)
+                client->ended = fail_query(client, HTTP_FAILED, "nothing arrives; is the store running?");
+        return client->ended != HTTP_DONE;
 }
 
 /* Set the problem of a response with an error. */
@@ -144,39 +158,29 @@ static enum http_result refuse(struct http_client *client, long status) {
         json_t *body = json_loadb((const char *)client->error.data ?: "", client->error.length, 0, NULL);
         const char *text = json_string_value(json_object_get(body, "error"));
         bool is_login = status == 401 || status == 403;
+        enum http_result result = status >= 500 || status == 429 ? HTTP_FAILED : HTTP_REFUSED;
 
         if (text)
-                set_problem(client, "%s%s", LOG_STRING(text),
-                            is_login ? "; see --token-file, and statestorectl console-token --help" : "");
+                fail_query(client, result, "%s%s", LOG_STRING(text),
+                           is_login ? "; see --token-file, and statestorectl console-token --help" : "");
         else
-                set_problem(client, "status %ld; it is not the console of a store (--http-listen)", status);
+                fail_query(client, result, "status %ld; it is not " A_CONSOLE, status);
         json_decref(body);
-        return status >= 500 || status == 429 ? HTTP_FAILED : HTTP_REFUSED;
+        return result;
 }
 
 static enum http_result read_result(struct http_client *client, CURLcode code) {
         long status = response_status(client);
 
-        if (client->is_stopped)
-                return HTTP_STOPPED;
-        if (client->is_foreign || (code == CURLE_OK && status < 400 && status != 200)) {
-                set_problem(client, "it is not the console of a store (--http-listen)");
-                return HTTP_REFUSED;
-        }
-        if (client->is_late) {
-                set_problem(client, "nothing arrives; is the store running?");
-                return HTTP_FAILED;
-        }
-        if (code == CURLE_OK && status != 200)
-                return refuse(client, status);
+        if (client->ended != HTTP_DONE)
+                return client->ended;
         if (code == CURLE_OK)
-                return HTTP_DONE;
-        set_problem(client, "%s%s",
-                    LOG_STRING(*client->curl_reason ? client->curl_reason : curl_easy_strerror(code)),
-                    code == CURLE_COULDNT_CONNECT
-                            ? "; see --http: the log line \"ready\" of the store has the address"
-                            : "");
-        return HTTP_FAILED;
+                return status == 200 ? HTTP_DONE : refuse(client, status);
+        return fail_query(client, HTTP_FAILED, "%s%s",
+                          LOG_STRING(*client->curl_reason ? client->curl_reason : curl_easy_strerror(code)),
+                          code == CURLE_COULDNT_CONNECT
+                                  ? "; see --http: the log line \"ready\" of the store has the address"
+                                  : "");
 }
 
 /* 3. The client */
@@ -234,7 +238,7 @@ void http_append_argument(struct buf *path, const char *name, struct slice value
                         buf_append_format(path, "%%%02X", value.data[i]);
 }
 
-enum http_result http_client_get(struct http_client *client, const struct http_query *query) {
+static enum http_result run_query(struct http_client *client, const char *path) {
         struct slice base = slice_from_string(client->options->http);
         CLEANUP(buf_deinit) struct buf address = { 0 };
         enum http_result result;
@@ -243,14 +247,11 @@ enum http_result http_client_get(struct http_client *client, const struct http_q
         while (base.length > 0 && base.data[base.length - 1] == '/')
                 base.length--;
         buf_append_slice(&address, base);
-        buf_append_string(&address, query->path);
-        if (!buf_text(&address)) {
-                set_problem(client, "out of memory");
-                return HTTP_REFUSED;
-        }
+        buf_append_string(&address, path);
+        if (!buf_text(&address))
+                return fail_query(client, HTTP_REFUSED, "out of memory");
 
-        client->query = query;
-        client->is_late = client->is_stopped = client->is_foreign = false;
+        client->ended = HTTP_DONE;
         client->curl_reason[0] = '\0';
         client->deadline_ms = system_clock_mono_ms() + client->options->timeout_ms;
         curl_easy_setopt(client->curl, CURLOPT_URL, buf_text(&address));
@@ -258,6 +259,43 @@ enum http_result http_client_get(struct http_client *client, const struct http_q
         result = read_result(client, code);
         buf_reset(&client->error);
         return result;
+}
+
+static enum http_result append_body(void *userdata, struct slice bytes) {
+        struct buf *body = userdata;
+
+        buf_append_slice(body, bytes);
+        return body->length > OBJECT_LENGTH_MAX || buf_failed(body) ? HTTP_REFUSED : HTTP_DONE;
+}
+
+enum http_result http_client_get(struct http_client *client, const char *path, struct buf *ret_text,
+                                 json_t **ret_object) {
+        enum http_result result;
+        json_t *object;
+
+        client->is_stream = false;
+        client->receive = append_body;
+        client->userdata = ret_text;
+        buf_reset(ret_text);
+        result = run_query(client, path);
+        if (result != HTTP_DONE)
+                return result;
+        object = json_loadb((const char *)ret_text->data, ret_text->length, JSON_ALLOW_NUL, NULL);
+        if (!json_is_object(object)) {
+                json_decref(object);
+                return fail_malformed(client);
+        }
+        *ret_object = object;
+        return HTTP_DONE;
+}
+
+enum http_result http_client_stream(struct http_client *client, const char *path,
+                                    enum http_result (*receive)(void *userdata, struct slice bytes),
+                                    void *userdata) {
+        client->is_stream = true;
+        client->receive = receive;
+        client->userdata = userdata;
+        return run_query(client, path);
 }
 
 const char *http_client_problem(const struct http_client *client) {
