@@ -58,7 +58,6 @@
 
 #define LATE_REPLY_MS 300 /* for the reply of a second store to the last request */
 
-#define OK             "+OK\r\n"
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
 
 static const bool never_done = false; /* to wait for the whole duration */
@@ -167,26 +166,21 @@ static void doctor_on_notification(void *userdata, const struct message *message
  * store's clock forward, so no request before check_clock() may have one.
  */
 static enum connection_result send_request(struct doctor *doctor, const char *verb, const char *word) {
+        struct store_request request = store_request_make(verb, buf_slice(&doctor->key));
         bool is_set = strcmp(verb, "SET") == 0;
-        struct store_request request = { .has_no_timestamp = !is_set, .fails_without_subscriber = true };
 
-        store_request_add_string(&request, verb);
-        store_request_add(&request, buf_slice(&doctor->key));
+        request.has_no_timestamp = !is_set;
+        request.fails_without_subscriber = true;
+        request.px_ms = is_set ? 60000 : 0; /* the key expires if the doctor is interrupted */
         if (word)
                 store_request_add_string(&request, word);
-        if (is_set) { /* the key expires if the doctor is interrupted */
-                store_request_add_string(&request, "PX");
-                store_request_add_string(&request, "60000");
-        }
         doctor->n_requests++;
         store_reply_deinit(&doctor->reply);
         return store_client_request(doctor->client, &request, &doctor->reply);
 }
 
-static bool request_gets_reply(struct doctor *doctor, const char *verb, const char *word,
-                               const char *expected) {
-        return send_request(doctor, verb, word) == CONNECTION_OK &&
-               slice_equal(doctor->reply.message->payload, slice_from_string(expected));
+static bool request_succeeds(struct doctor *doctor, const char *verb, const char *word) {
+        return send_request(doctor, verb, word) == CONNECTION_OK && store_reply_is_ok(&doctor->reply);
 }
 
 /* The first line of the last reply. */
@@ -470,13 +464,13 @@ static void check_clock(struct doctor *doctor) {
 }
 
 static void check_notifications(struct doctor *doctor) {
-        bool is_watched = request_gets_reply(doctor, "KEYNOTIFY", NULL, OK), is_set = false;
+        bool is_watched = request_succeeds(doctor, "KEYNOTIFY", NULL), is_set = false;
         char value[VALUE_SIZE + 1] = "";
 
         memset(value, 'x', VALUE_SIZE);
         if (is_watched) {
                 check_clock(doctor);
-                is_set = request_gets_reply(doctor, "SET", value, OK);
+                is_set = request_succeeds(doctor, "SET", value);
         }
         if (is_denied(doctor))
                 doctor_report(doctor, SEVERITY_SKIPPED, "notifications", NULL,

@@ -73,22 +73,14 @@ static const char *connection_problem(const struct lock *lock) {
         return broker_connection_problem(store_client_connection(lock->client));
 }
 
-/* Add the words of a SET. digits: see store_request_add_px(). */
-static void add_set_words(const struct lock *lock, const char *condition, struct store_request *request,
-                          char *digits) {
-        store_request_add_string(request, "SET");
-        store_request_add(request, lock->key);
-        store_request_add(request, lock->value);
-        store_request_add_string(request, condition);
-        store_request_add_px(request, lock->options->lease_ms, digits);
-}
+/* The SET that takes or renews the lock. */
+static struct store_request make_set_request(const struct lock *lock, const char *condition) {
+        struct store_request request = store_request_make("SET", lock->key);
 
-enum set_result { SET_DONE, SET_REFUSED, SET_UNEXPECTED };
-
-static enum set_result read_set_reply(const struct store_reply *reply) {
-        if (reply->item.type == RESP3_STRING && slice_equal(reply->item.text, SLICE_LITERAL("OK")))
-                return SET_DONE;
-        return reply->item.type == RESP3_NUMBER && reply->item.number == -1 ? SET_REFUSED : SET_UNEXPECTED;
+        store_request_add(&request, lock->value);
+        store_request_add_string(&request, condition);
+        request.px_ms = lock->options->lease_ms;
+        return request;
 }
 
 /* 1. Acquire */
@@ -103,26 +95,22 @@ static bool read_fence(struct lock *lock, const struct store_reply *reply) {
         return true;
 }
 
-static enum watcher_state try_to_acquire(void *userdata) {
+static enum connection_result try_to_acquire(void *userdata) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
-        struct store_request request = { 0 };
         struct lock *lock = userdata;
-        char digits[UINT64_DIGITS_MAX];
+        struct store_request request = make_set_request(lock, "NX");
         int64_t sent_ns = supervisor_clock_ns();
-        enum watcher_state state;
-        enum set_result result;
+        enum connection_result result;
 
         lock->is_deleted = false;
-        add_set_words(lock, "NX", &request, digits);
-        state = watcher_ask(&lock->watcher, &request, &reply);
-        if (state != WATCHER_REGISTERED)
-                return state;
-        result = read_set_reply(&reply);
-        if (result == SET_UNEXPECTED || (result == SET_DONE && !read_fence(lock, &reply)))
+        result = watcher_ask(&lock->watcher, &request, &reply);
+        if (result != CONNECTION_OK)
+                return result;
+        lock->is_held = store_reply_is_ok(&reply) && read_fence(lock, &reply);
+        if (!lock->is_held && !store_reply_is_refusal(&reply))
                 return watcher_end(&lock->watcher, store_reply_print_unexpected(&reply));
-        lock->is_held = result == SET_DONE;
         lock->sent_ns = sent_ns;
-        return WATCHER_REGISTERED;
+        return CONNECTION_OK;
 }
 
 static void lock_on_notification(void *userdata, const struct message *message) {
@@ -136,40 +124,39 @@ static void lock_on_notification(void *userdata, const struct message *message) 
  * Wait for the notification that the key was deleted. Notifications may be missed, so also try again
  * after each lease, and after each new registration.
  */
-static enum watcher_state wait_and_acquire(struct lock *lock) {
+static void wait_and_acquire(struct lock *lock) {
         const struct command_options *options = lock->options;
-        enum watcher_state state;
+        enum connection_result result;
 
         complain("waiting for %s", lock->name);
         if (options->wait_ms >= 0)
                 supervisor_set_alarm(lock->supervisor, lock->start_ns + options->wait_ms * NS_PER_MS);
-        state = watcher_register(&lock->watcher);
-        while (!lock->is_held && state != WATCHER_ENDED) {
-                if (state != WATCHER_REGISTERED)
-                        state = watcher_recover(&lock->watcher, state);
+        result = watcher_register(&lock->watcher);
+        while (!lock->is_held && result != CONNECTION_INTERRUPTED) {
+                if (result != CONNECTION_OK)
+                        result = watcher_recover(&lock->watcher, result);
                 else if (lock->is_deleted)
-                        state = try_to_acquire(lock);
+                        result = try_to_acquire(lock);
                 else
-                        state = watcher_wait(&lock->watcher, &lock->is_deleted, options->lease_ms);
+                        result = watcher_wait(&lock->watcher, &lock->is_deleted, options->lease_ms);
         }
-        return state;
 }
 
 /* Returns EXIT_DONE if the lock is held, or if a signal has arrived. */
 static enum exit_code acquire_lock(struct lock *lock) {
         const struct command_options *options = lock->options;
-        enum watcher_state state = watcher_connect(&lock->watcher);
+        enum connection_result result = watcher_connect(&lock->watcher);
 
-        if (state == WATCHER_REGISTERED)
-                state = try_to_acquire(lock);
-        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
+        if (result == CONNECTION_OK)
+                result = try_to_acquire(lock);
+        if (result == CONNECTION_FAILED || result == CONNECTION_TIMED_OUT)
                 return store_client_print_problem(lock->client);
-        if (state == WATCHER_REGISTERED && !lock->is_held && options->wait_ms != 0)
-                state = wait_and_acquire(lock);
+        if (result == CONNECTION_OK && !lock->is_held && options->wait_ms != 0)
+                wait_and_acquire(lock);
 
         if (lock->is_held || supervisor_signal(lock->supervisor))
                 return EXIT_DONE;
-        if (state == WATCHER_ENDED && !lock->watcher.is_interrupted)
+        if (lock->watcher.exit_code != EXIT_DONE)
                 return lock->watcher.exit_code;
         if (options->wait_ms == 0)
                 complain("%s has another holder", lock->name);
@@ -191,21 +178,17 @@ static void read_renewal_reply(struct lock *lock, struct store_reply *reply, int
         lock->renew_ns = supervisor_clock_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
         if (store_reply_read(reply) != EXIT_DONE)
                 return;
-        switch (read_set_reply(reply)) {
-        case SET_DONE:
+        if (store_reply_is_ok(reply)) {
                 if (lock->retry_ms)
                         complain("renewed %s", lock->name);
                 lock->retry_ms = 0;
                 lock->sent_ns = sent_ns;
                 lock->renew_ns = sent_ns + RENEW_AFTER(lease_ns(lock));
                 supervisor_extend(lock->supervisor, sent_ns, lease_from(lock, sent_ns));
-                break;
-        case SET_REFUSED:
+        } else if (store_reply_is_refusal(reply)) {
                 lock->is_lost = true;
                 supervisor_kill(lock->supervisor);
-                break;
-        case SET_UNEXPECTED:
-        default:
+        } else {
                 store_reply_print_unexpected(reply);
         }
 }
@@ -225,12 +208,11 @@ static int64_t renewal_timeout_ms(const struct lock *lock) {
 
 static enum connection_result renew_lock(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
-        struct store_request request = { .timeout_ms = renewal_timeout_ms(lock) };
+        struct store_request request = make_set_request(lock, "NEX");
         int64_t sent_ns = supervisor_clock_ns();
-        char digits[UINT64_DIGITS_MAX];
         enum connection_result result;
 
-        add_set_words(lock, "NEX", &request, digits);
+        request.timeout_ms = renewal_timeout_ms(lock);
         result = store_client_request(lock->client, &request, &reply);
         if (result == CONNECTION_OK)
                 read_renewal_reply(lock, &reply, sent_ns);
@@ -272,11 +254,10 @@ static void hold_lock(struct lock *lock) {
 
 static enum connection_result delete_lock_key(struct lock *lock, int64_t timeout_ms,
                                               struct store_reply *reply) {
-        struct store_request request = { .timeout_ms = timeout_ms };
+        struct store_request request = store_request_make("VDEL", lock->key);
 
-        store_request_add_string(&request, "VDEL");
-        store_request_add(&request, lock->key);
         store_request_add(&request, lock->value);
+        request.timeout_ms = timeout_ms;
         return store_client_request(lock->client, &request, reply);
 }
 

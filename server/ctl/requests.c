@@ -14,10 +14,10 @@
 #include "protocol/topics.h"
 
 static struct store_request make_request_for_key(const struct command_run *run, const char *verb) {
-        struct store_request request = { .fence = run->options->fence, .persist = run->options->persist };
+        struct store_request request = store_request_make(verb, run->key);
 
-        store_request_add_string(&request, verb);
-        store_request_add(&request, run->key);
+        request.fence = run->options->fence;
+        request.persist = run->options->persist;
         return request;
 }
 
@@ -155,8 +155,6 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
 enum exit_code command_set(struct command_run *run) {
         struct store_request request = make_request_for_key(run, "SET");
         const struct command_options *options = run->options;
-        const struct resp3_item *item = &run->reply.item;
-        char px[UINT64_DIGITS_MAX];
         enum exit_code code;
 
         /*
@@ -170,15 +168,13 @@ enum exit_code command_set(struct command_run *run) {
                 store_request_add_string(&request, "NEX");
         if (options->nex_value)
                 store_request_add(&request, buf_slice(&run->nex_value));
-        if (options->px_ms)
-                store_request_add_px(&request, options->px_ms, px);
-
+        request.px_ms = options->px_ms;
         code = store_client_ask(run->client, &request, &run->reply);
         if (code != EXIT_DONE)
                 return code;
-        if (item->type == RESP3_STRING && slice_equal(item->text, SLICE_LITERAL("OK")))
+        if (store_reply_is_ok(&run->reply))
                 return print_change(run, "OK", "set", NULL);
-        if (item->type == RESP3_NUMBER && item->number == -1)
+        if (store_reply_is_refusal(&run->reply))
                 return print_change(run, NULL, "set",
                                     options->nex ? "not set: the key has another value"
                                                  : "not set: the key exists");
@@ -219,16 +215,14 @@ enum exit_code command_vdel(struct command_run *run) {
 /* 3. ping */
 
 enum exit_code command_ping(struct command_run *run) {
-        struct store_request request = { 0 };
-        struct slice source;
-        double rtt_ms;
-
         /*
          * GET of a key that is unlikely to exist: the reply is short, and any reply shows that the
          * store runs.
          */
-        store_request_add_string(&request, "GET");
-        store_request_add_string(&request, run->options->client_id);
+        struct store_request request = store_request_make("GET", slice_from_string(run->options->client_id));
+        struct slice source;
+        double rtt_ms;
+
         if (store_client_request(run->client, &request, &run->reply) != CONNECTION_OK)
                 return store_client_print_problem(run->client);
         rtt_ms = (double)(run->reply.replied_ns - run->reply.sent_ns) / 1e6;
@@ -275,8 +269,10 @@ enum exit_code command_test(struct command_run *run) {
                 complain("only a store that runs with --control replies to this request");
                 return EXIT_NO_REPLY;
         }
-        if (is_seed)
-                run->reply.key = slice_from_string(options->words[1]); /* an error names the file */
+        if (is_seed) { /* an error names the file */
+                buf_reset(&run->reply.key);
+                buf_append_string(&run->reply.key, options->words[1]);
+        }
         code = store_reply_read(&run->reply);
         if (item->type == RESP3_ERROR && slice_starts_with(item->text, SLICE_LITERAL("ERR " CONTROL_USAGE)))
                 return EXIT_USAGE;

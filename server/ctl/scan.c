@@ -51,13 +51,12 @@ static enum exit_code receive_key(struct listing *listing) {
                 listing->n_vanished++;
                 return EXIT_DONE;
         }
-        return reply->item.type == RESP3_BLOB ? listing->take(listing->run, reply->key)
+        return reply->item.type == RESP3_BLOB ? listing->take(listing->run, buf_slice(&reply->key))
                                               : store_reply_print_unexpected(reply);
 }
 
-/* The key is borrowed until finish_keys(). */
 static enum exit_code take_key(struct listing *listing, struct slice key) {
-        struct store_request request = { .wants_details = true };
+        struct store_request request = store_request_make("GET", key);
         struct store_client *client = listing->run->client;
         enum exit_code code = EXIT_DONE;
 
@@ -68,8 +67,7 @@ static enum exit_code take_key(struct listing *listing, struct slice key) {
                 code = receive_key(listing);
         if (code != EXIT_DONE)
                 return code;
-        store_request_add_string(&request, "GET");
-        store_request_add(&request, key);
+        request.wants_details = true;
         return store_client_send(client, &request) == CONNECTION_OK ? EXIT_DONE
                                                                     : store_client_print_problem(client);
 }
@@ -119,13 +117,12 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
 static enum exit_code scan_keys(struct listing *listing) {
         CLEANUP(store_reply_deinit) struct store_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
+        struct slice pattern = slice_from_string(command_run_pattern(listing->run));
         enum exit_code code;
 
         do {
-                struct store_request request = { 0 };
+                struct store_request request = store_request_make("SCAN", pattern);
 
-                store_request_add_string(&request, "SCAN");
-                store_request_add_string(&request, command_run_pattern(listing->run));
                 if (token.length > 0)
                         store_request_add(&request, buf_slice(&token));
                 code = store_client_ask(listing->run->client, &request, &page);
@@ -263,29 +260,17 @@ enum exit_code command_export(struct command_run *run) {
         return code;
 }
 
-/* An import through the broker: several requests wait for their replies at once. */
-struct import_window {
-        struct command_run *run;
-        struct import_position positions[STORE_REQUESTS_MAX]; /* of the requests; a ring */
-        uint64_t n_sent, n_received;
-};
-
-static struct import_position *import_position_at(struct import_window *window, uint64_t n) {
-        return &window->positions[n % STORE_REQUESTS_MAX];
-}
-
 /* Receive the reply to the oldest request. Only the first error of the import is printed. */
 static enum exit_code receive_import(struct importer *importer) {
-        struct import_window *window = importer->userdata;
-        struct store_client *client = window->run->client;
-        struct store_reply *reply = &window->run->reply;
-        struct import_position *position = import_position_at(window, window->n_received++);
+        struct command_run *run = importer->userdata;
+        struct store_client *client = run->client;
+        struct store_reply *reply = &run->reply;
         bool has_failed = importer->failed.line > 0;
         enum exit_code code;
 
         if (store_client_receive(client, reply) != CONNECTION_OK)
                 code = has_failed ? EXIT_NO_REPLY : store_client_print_problem(client);
-        else if (slice_equal(reply->message->payload, SLICE_LITERAL("+OK\r\n")))
+        else if (store_reply_is_ok(reply))
                 code = EXIT_DONE;
         else if (has_failed)
                 code = EXIT_STORE_ERROR;
@@ -294,19 +279,16 @@ static enum exit_code receive_import(struct importer *importer) {
 
         importer->n_imported += code == EXIT_DONE;
         if (code != EXIT_DONE && !has_failed) {
-                importer->failed.line = position->line;
-                buf_append_slice(&importer->failed.key, buf_slice(&position->key));
+                importer->failed.line = reply->line;
+                buf_append_slice(&importer->failed.key, buf_slice(&reply->key));
         }
         return code;
 }
 
 static enum exit_code import_key(struct importer *importer, const struct exported_key *exported,
                                  int64_t now_ms) {
-        struct import_window *window = importer->userdata;
-        struct command_run *run = window->run;
-        struct import_position *position = import_position_at(window, window->n_sent);
-        struct store_request request = { 0 };
-        char px[UINT64_DIGITS_MAX];
+        struct store_request request = store_request_make("SET", buf_slice(&exported->key));
+        struct command_run *run = importer->userdata;
         enum exit_code code = EXIT_DONE;
 
         while (code == EXIT_DONE && !store_client_has_room(run->client))
@@ -314,34 +296,28 @@ static enum exit_code import_key(struct importer *importer, const struct exporte
         if (code != EXIT_DONE)
                 return code;
 
-        position->line = importer->line;
-        buf_reset(&position->key);
-        buf_append_slice(&position->key, buf_slice(&exported->key));
-        store_request_add_string(&request, "SET");
-        store_request_add(&request, buf_slice(&position->key));
+        request.line = importer->line;
         store_request_add(&request, buf_slice(&exported->value));
         if (exported->deadline_ms != EXPORTED_KEY_NO_DEADLINE)
-                store_request_add_px(&request, exported->deadline_ms - now_ms, px);
-
+                request.px_ms = exported->deadline_ms - now_ms;
         if (exported->fence.length > 0) {
                 buf_reset(&run->value);
                 buf_append_slice(&run->value, buf_slice(&exported->fence));
                 request.fence = buf_text(&run->value);
         }
-        if (buf_failed(&position->key) || (exported->fence.length > 0 && !request.fence))
+        if (exported->fence.length > 0 && !request.fence)
                 return complain_of_memory();
-        if (store_client_send(run->client, &request) != CONNECTION_OK)
-                return store_client_print_problem(run->client);
-        window->n_sent++;
-        return EXIT_DONE;
+        return store_client_send(run->client, &request) == CONNECTION_OK
+                       ? EXIT_DONE
+                       : store_client_print_problem(run->client);
 }
 
 /* Returns the first error. */
 static enum exit_code receive_imports(struct importer *importer) {
-        const struct import_window *window = importer->userdata;
+        const struct command_run *run = importer->userdata;
         enum exit_code code = EXIT_DONE;
 
-        while (store_client_is_waiting(window->run->client)) {
+        while (store_client_is_waiting(run->client)) {
                 enum exit_code received = receive_import(importer);
 
                 code = code ?: received;
@@ -350,12 +326,7 @@ static enum exit_code receive_imports(struct importer *importer) {
 }
 
 enum exit_code command_import(struct command_run *run) {
-        struct import_window window = { .run = run };
-        enum exit_code code = input_import(
+        return input_import(
                 run->options->words[0],
-                &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = &window });
-
-        for (size_t i = 0; i < STORE_REQUESTS_MAX; i++)
-                buf_deinit(&window.positions[i].key);
-        return code;
+                &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = run });
 }

@@ -27,16 +27,13 @@
 
 /* A request that was sent. */
 struct pending_request {
+        struct store_reply reply; /* its message is NULL until it arrives */
         uint8_t correlation[CORRELATION_LENGTH];
-        struct slice verb, key; /* borrowed */
-        bool has_key;
         size_t n_bytes; /* of its payload */
         int64_t timeout_ms;
         int packet_id;
         bool fails_without_subscriber;
         bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
-        struct message *reply;  /* owned; NULL: it has not arrived */
-        int64_t sent_ns, acknowledged_ns, replied_ns;
 };
 
 struct store_client {
@@ -72,8 +69,9 @@ static struct pending_request *pending_request_at(struct store_client *client, s
 static void update_is_done(struct store_client *client) {
         const struct pending_request *oldest = pending_request_at(client, 0);
 
-        client->is_done = client->n_requests > 0 &&
-                          (oldest->reply || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
+        client->is_done =
+                client->n_requests > 0 &&
+                (oldest->reply.message || (oldest->has_no_subscriber && oldest->fails_without_subscriber));
 }
 
 /* Return the request that waits for this reply; NULL: none. */
@@ -81,7 +79,7 @@ static struct pending_request *find_request(struct store_client *client, struct 
         for (size_t i = 0; i < client->n_requests; i++) {
                 struct pending_request *request = pending_request_at(client, i);
 
-                if (!request->reply &&
+                if (!request->reply.message &&
                     slice_equal(correlation, (struct slice){ request->correlation, CORRELATION_LENGTH }))
                         return request;
         }
@@ -104,9 +102,9 @@ static void store_client_on_message(void *userdata, const struct message *messag
                 return;
         }
 
-        request->replied_ns = system_clock_mono_ns();
-        request->reply = message_copy(message);
-        if (!request->reply)
+        request->reply.replied_ns = system_clock_mono_ns();
+        request->reply.message = message_copy(message);
+        if (!request->reply.message)
                 broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
         update_is_done(client);
 }
@@ -121,7 +119,7 @@ static void store_client_on_acknowledged(void *userdata, int packet_id, int reas
         if (!request)
                 return;
 
-        request->acknowledged_ns = system_clock_mono_ns();
+        request->reply.acknowledged_ns = system_clock_mono_ns();
         if (reason >= 0x80)
                 broker_connection_fail(client->connection, "the broker at %s refuses the request: %s%s",
                                        endpoint_text(broker_connection_endpoint(client->connection)).text,
@@ -145,10 +143,22 @@ void store_request_add_string(struct store_request *request, const char *word) {
         store_request_add(request, slice_from_string(word));
 }
 
-void store_request_add_px(struct store_request *request, int64_t px_ms, char *digits) {
-        store_request_add_string(request, "PX");
-        store_request_add(request, (struct slice){ (const uint8_t *)digits,
-                                                   format_uint64(digits, (uint64_t)px_ms, 1) });
+struct store_request store_request_make(const char *verb, struct slice key) {
+        return (struct store_request){ .words = { slice_from_string(verb), key }, .n_words = 2 };
+}
+
+/* Append the words as an array. */
+static void append_payload(struct buf *payload, const struct store_request *request) {
+        char px[UINT64_DIGITS_MAX];
+        size_t n_px_digits = format_uint64(px, (uint64_t)request->px_ms, 1);
+
+        resp3_append_array(payload, request->n_words + (request->px_ms > 0 ? 2 : 0));
+        for (size_t i = 0; i < request->n_words; i++)
+                resp3_append_blob(payload, request->words[i]);
+        if (request->px_ms > 0) {
+                resp3_append_blob(payload, SLICE_LITERAL("PX"));
+                resp3_append_blob(payload, (struct slice){ (const uint8_t *)px, n_px_digits });
+        }
 }
 
 /* Advance the clock of the client: each timestamp is greater than the previous one. */
@@ -197,37 +207,46 @@ static struct message make_message(struct store_client *client, const struct sto
         return message;
 }
 
+/* Returns as broker_connection_publish(). */
+static int publish_request(struct store_client *client, const struct store_request *request,
+                           struct pending_request *pending) {
+        struct message message;
+
+        buf_append_slice(&pending->reply.key, request->words[1]);
+        random_fill(pending->correlation, CORRELATION_LENGTH);
+        buf_reset(&client->payload);
+        append_payload(&client->payload, request);
+        advance_clock(client);
+        if (buf_failed(&pending->reply.key) || buf_failed(&client->payload) ||
+            !buf_text(&client->timestamp)) {
+                broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
+                return -ENOMEM;
+        }
+        pending->n_bytes = client->payload.length;
+        message = make_message(client, request, pending);
+        return broker_connection_publish(client->connection, &message, &pending->packet_id);
+}
+
 enum connection_result store_client_send(struct store_client *client, const struct store_request *request) {
         struct pending_request *pending = pending_request_at(client, client->n_requests);
-        struct message message;
         int r;
 
         ASSERT(client->n_requests < STORE_REQUESTS_MAX);
         *pending = (struct pending_request){
-                .verb = request->words[0],
-                .key = request->words[1],
-                .has_key = request->n_words > 1,
+                .reply = { .verb = request->words[0],
+                           .has_key = request->n_words > 1,
+                           .line = request->line,
+                           .sent_ns = system_clock_mono_ns() },
                 .timeout_ms = request->timeout_ms ?: client->config.options->timeout_ms,
                 .fails_without_subscriber = request->fails_without_subscriber,
-                .sent_ns = system_clock_mono_ns(),
         };
-        random_fill(pending->correlation, CORRELATION_LENGTH);
-
-        buf_reset(&client->payload);
-        resp3_append_array(&client->payload, request->n_words);
-        for (size_t i = 0; i < request->n_words; i++)
-                resp3_append_blob(&client->payload, request->words[i]);
-        advance_clock(client);
-        if (buf_failed(&client->payload) || !buf_text(&client->timestamp))
-                return broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
-
-        message = make_message(client, request, pending);
-        r = broker_connection_publish(client->connection, &message, &pending->packet_id);
+        r = publish_request(client, request, pending);
         client->is_too_large = r == -EMSGSIZE;
-        if (r < 0)
+        if (r < 0) {
+                store_reply_deinit(&pending->reply);
                 return CONNECTION_FAILED;
+        }
 
-        pending->n_bytes = client->payload.length;
         client->n_request_bytes += pending->n_bytes;
         client->n_requests++;
         return CONNECTION_OK;
@@ -246,7 +265,7 @@ bool store_client_has_room(const struct store_client *client) {
 static void drop_oldest_request(struct store_client *client) {
         struct pending_request *oldest = pending_request_at(client, 0);
 
-        free(take_ptr(&oldest->reply));
+        store_reply_deinit(&oldest->reply);
         client->n_request_bytes -= oldest->n_bytes;
         client->oldest = (client->oldest + 1) % STORE_REQUESTS_MAX;
         client->n_requests--;
@@ -260,7 +279,7 @@ static void drop_requests(struct store_client *client) {
 /* Receive until the oldest request is done, or its time is over. */
 static enum connection_result wait_for_oldest(struct store_client *client) {
         const struct pending_request *oldest = pending_request_at(client, 0);
-        int64_t waited_ms = (system_clock_mono_ns() - oldest->sent_ns) / NS_PER_MS;
+        int64_t waited_ms = (system_clock_mono_ns() - oldest->reply.sent_ns) / NS_PER_MS;
         struct endpoint_text broker = endpoint_text(broker_connection_endpoint(client->connection));
         enum connection_result result;
 
@@ -268,7 +287,7 @@ static enum connection_result wait_for_oldest(struct store_client *client) {
         result =
                 broker_connection_wait(client->connection, &client->is_done, oldest->timeout_ms - waited_ms);
         if (result == CONNECTION_OK &&
-            !oldest->reply) { /* store_client_on_acknowledged() has ended the wait */
+            !oldest->reply.message) { /* store_client_on_acknowledged() has ended the wait */
                 broker_connection_set_problem(
                         client->connection,
                         "the broker at %s reports no subscriber for this request; is statestored "
@@ -292,22 +311,15 @@ enum connection_result store_client_receive(struct store_client *client, struct 
 
         ASSERT(client->n_requests > 0);
         result = wait_for_oldest(client);
-        if (result != CONNECTION_OK) {
-                drop_requests(client);
-                return result;
-        }
-
         store_reply_deinit(reply);
-        *reply = (struct store_reply){ .message = take_ptr(&oldest->reply),
-                                       .verb = oldest->verb,
-                                       .has_key = oldest->has_key,
-                                       .key = oldest->key,
-                                       .sent_ns = oldest->sent_ns,
-                                       .acknowledged_ns = oldest->acknowledged_ns,
-                                       .replied_ns = oldest->replied_ns };
-        client->n_reply_bytes = reply->message->payload.length;
+        *reply = oldest->reply;
+        oldest->reply = (struct store_reply){ 0 };
         drop_oldest_request(client);
-        return CONNECTION_OK;
+        if (result == CONNECTION_OK)
+                client->n_reply_bytes = reply->message->payload.length;
+        else
+                drop_requests(client);
+        return result;
 }
 
 enum connection_result store_client_request(struct store_client *client, const struct store_request *request,
@@ -321,7 +333,16 @@ enum connection_result store_client_request(struct store_client *client, const s
 
 void store_reply_deinit(struct store_reply *reply) {
         free(reply->message);
+        buf_deinit(&reply->key);
         *reply = (struct store_reply){ 0 };
+}
+
+bool store_reply_is_ok(const struct store_reply *reply) {
+        return slice_equal(reply->message->payload, SLICE_LITERAL("+OK\r\n"));
+}
+
+bool store_reply_is_refusal(const struct store_reply *reply) {
+        return reply->item.type == RESP3_NUMBER && reply->item.number == -1;
 }
 
 struct slice store_reply_version(const struct store_reply *reply) {
@@ -344,7 +365,7 @@ static void print_store_error(const struct store_reply *reply, const char *prefi
         output_append_printable(&line, reply->verb, false);
         if (reply->has_key) {
                 buf_append_string(&line, " \"");
-                output_append_printable(&line, reply->key, false);
+                output_append_printable(&line, buf_slice(&reply->key), false);
                 buf_append_string(&line, "\"");
         }
         buf_append_string(&line, prefix);

@@ -41,9 +41,12 @@ struct store_client *store_client_free(struct store_client *client);
 /* The connection of the client, to open, close and wait. */
 struct broker_connection *store_client_connection(struct store_client *client);
 
+/* Slices are borrowed until the request is sent. */
 struct store_request {
         struct slice words[CONTROL_WORDS_MAX]; /* requests of --control can have the most words */
         size_t n_words;
+        int64_t px_ms;     /* of SET: the key expires after this time; 0: never */
+        uint64_t line;     /* of an import: passed on to the reply */
         const char *fence; /* NULL: none */
         bool persist;
         bool wants_details;            /* of GET: see store_reply_details() */
@@ -53,18 +56,21 @@ struct store_request {
         bool fails_without_subscriber; /* time out at once if the broker reports no subscriber */
 };
 
-/* Add a word. It is borrowed until the request is sent. */
+/* Return a request with two words. The caller may add others. */
+struct store_request store_request_make(const char *verb, struct slice key);
+
 void store_request_add(struct store_request *request, struct slice word);
 void store_request_add_string(struct store_request *request, const char *word);
 
-/* Add PX and the expiry time. digits has UINT64_DIGITS_MAX bytes and is also borrowed. */
-void store_request_add_px(struct store_request *request, int64_t px_ms, char *digits);
-
 /* Initialize with zeros. */
 struct store_reply {
-        struct message *message; /* owned */
-        struct slice verb, key;  /* of the request, borrowed from it */
+        struct message *message; /* owned; NULL: there is none */
+
+        /* Of the request. */
+        struct slice verb; /* borrowed */
+        struct buf key;    /* a copy of the second word */
         bool has_key;
+        uint64_t line;
 
         /*
          * Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if
@@ -81,6 +87,12 @@ struct store_reply {
 };
 void store_reply_deinit(struct store_reply *reply);
 
+/* Whether the payload is the OK of SET and KEYNOTIFY. */
+bool store_reply_is_ok(const struct store_reply *reply);
+
+/* After store_reply_read(): whether the condition of the request was not met. */
+bool store_reply_is_refusal(const struct store_reply *reply);
+
 /* The version property; absent if there is none. */
 struct slice store_reply_version(const struct store_reply *reply);
 
@@ -95,15 +107,14 @@ bool store_reply_details(const struct store_reply *reply, struct key_details *re
 
 /*
  * Send a request without waiting for its reply. The caller receives the reply with
- * store_client_receive(). The verb and the key are borrowed until then. Call it only if
- * store_client_has_room().
+ * store_client_receive(). The verb is borrowed until then. Call it only if store_client_has_room().
  */
 enum connection_result store_client_send(struct store_client *client, const struct store_request *request);
 
 /*
  * Wait for the reply to the oldest request, which replaces *reply. Returns CONNECTION_TIMED_OUT
  * without a reply in time. After that and after CONNECTION_FAILED, broker_connection_problem() has
- * the cause, and all requests that have no reply are forgotten.
+ * the cause, *reply has no message, and all requests that have no reply are forgotten.
  */
 enum connection_result store_client_receive(struct store_client *client, struct store_reply *reply);
 
@@ -125,9 +136,8 @@ enum connection_result store_client_request(struct store_client *client, const s
 /*
  * Read the first item of the reply. Returns EXIT_DONE, or prints a message and returns
  * EXIT_STORE_ERROR if the reply is an error or not RESP3; EXIT_TOO_LARGE if it says that a value or a
- * reply is too large. If the condition of the request was not
- * met, the item is the number -1, also from a store with --dialect document (an option of
- * statestored).
+ * reply is too large. A refusal is the number -1, also from a store with --dialect document (an option
+ * of statestored).
  */
 enum exit_code store_reply_read(struct store_reply *reply);
 

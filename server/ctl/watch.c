@@ -134,20 +134,18 @@ static void watch_on_notification(void *userdata, const struct message *message)
  * the request was sent, the reply may be older: it then counts only if its version is newer. Without
  * one it counts whatever its version: a store without its former data may have an earlier clock.
  */
-static enum watcher_state print_present_value(struct watch *watch, struct slice key) {
+static enum connection_result print_present_value(struct watch *watch, struct slice key) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
+        struct store_request request = store_request_make("GET", key);
         struct printed *printed = find_printed_key(watch, key);
-        struct store_request request = { 0 };
         struct watched_change change;
-        enum watcher_state state;
+        enum connection_result result;
         bool is_same;
 
-        store_request_add_string(&request, "GET");
-        store_request_add(&request, key);
         printed->is_notified = false;
-        state = watcher_ask(&watch->watcher, &request, &reply);
-        if (state != WATCHER_REGISTERED)
-                return state;
+        result = watcher_ask(&watch->watcher, &request, &reply);
+        if (result != CONNECTION_OK)
+                return result;
         if (reply.item.type != RESP3_BLOB && reply.item.type != RESP3_NULL)
                 return watcher_end(&watch->watcher, store_reply_print_unexpected(&reply));
 
@@ -161,17 +159,17 @@ static enum watcher_state print_present_value(struct watch *watch, struct slice 
                 print_change(watch, key, &change, printed);
         if (change.is_deleted && !printed->is_notified)
                 buf_reset(&printed->version);
-        return WATCHER_REGISTERED;
+        return CONNECTION_OK;
 }
 
-static enum watcher_state watch_on_registered(void *userdata) {
+static enum connection_result watch_on_registered(void *userdata) {
         struct watch *watch = userdata;
         size_t n_keys = watch->run->options->initial ? watch->run->n_keys : 0;
-        enum watcher_state state = WATCHER_REGISTERED;
+        enum connection_result result = CONNECTION_OK;
 
-        for (size_t i = 0; i < n_keys && state == WATCHER_REGISTERED && !watch->watcher.is_done; i++)
-                state = print_present_value(watch, buf_slice(&watch->run->keys[i]));
-        return state;
+        for (size_t i = 0; i < n_keys && result == CONNECTION_OK && !watch->watcher.is_done; i++)
+                result = print_present_value(watch, buf_slice(&watch->run->keys[i]));
+        return result;
 }
 
 /* Whether the key has a wildcard of a pattern, or one of MQTT. */

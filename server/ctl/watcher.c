@@ -51,75 +51,53 @@ int watched_change_read(const struct message *message, struct watched_change *re
 
 /* 2. Registrations */
 
-enum watcher_state watcher_end(struct watcher *watcher, enum exit_code exit_code) {
+enum connection_result watcher_end(struct watcher *watcher, enum exit_code exit_code) {
         watcher->exit_code = exit_code;
-        return WATCHER_ENDED;
+        return CONNECTION_INTERRUPTED;
 }
 
-static enum watcher_state state_after(struct watcher *watcher, enum connection_result result) {
-        switch (result) {
-        case CONNECTION_OK:
-                return WATCHER_REGISTERED;
-        case CONNECTION_TIMED_OUT:
-                return WATCHER_NO_REPLY;
-        case CONNECTION_FAILED:
-                return WATCHER_DISCONNECTED;
-        case CONNECTION_INTERRUPTED:
-        default:
-                watcher->is_interrupted = true;
-                return WATCHER_ENDED;
-        }
-}
-
-enum watcher_state watcher_ask(struct watcher *watcher, struct store_request *request,
-                               struct store_reply *reply) {
+enum connection_result watcher_ask(struct watcher *watcher, struct store_request *request,
+                                   struct store_reply *reply) {
         enum connection_result result;
         enum exit_code code;
 
         request->timeout_ms = watcher->timeout_ms;
         result = store_client_request(watcher->client, request, reply);
         if (result != CONNECTION_OK)
-                return state_after(watcher, result);
+                return result;
         code = store_reply_read(reply);
-        return code == EXIT_DONE ? WATCHER_REGISTERED : watcher_end(watcher, code);
+        return code == EXIT_DONE ? CONNECTION_OK : watcher_end(watcher, code);
 }
 
-static enum watcher_state register_key(struct watcher *watcher, struct slice key) {
+static enum connection_result register_key(struct watcher *watcher, struct slice key) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
-        struct store_request request = { 0 };
-        enum watcher_state state;
+        struct store_request request = store_request_make("KEYNOTIFY", key);
+        enum connection_result result = watcher_ask(watcher, &request, &reply);
 
-        store_request_add_string(&request, "KEYNOTIFY");
-        store_request_add(&request, key);
-        state = watcher_ask(watcher, &request, &reply);
-        if (state != WATCHER_REGISTERED)
-                return state;
-        if (reply.item.type != RESP3_STRING || !slice_equal(reply.item.text, SLICE_LITERAL("OK")))
-                return watcher_end(watcher, store_reply_print_unexpected(&reply));
-        return WATCHER_REGISTERED;
+        return result != CONNECTION_OK || store_reply_is_ok(&reply)
+                       ? result
+                       : watcher_end(watcher, store_reply_print_unexpected(&reply));
 }
 
-enum watcher_state watcher_register(struct watcher *watcher) {
-        enum watcher_state state = WATCHER_REGISTERED;
+enum connection_result watcher_register(struct watcher *watcher) {
+        enum connection_result result = CONNECTION_OK;
 
-        for (size_t i = 0; i < watcher->n_keys && state == WATCHER_REGISTERED; i++)
-                state = register_key(watcher, buf_slice(&watcher->keys[i]));
-        if (state == WATCHER_REGISTERED && watcher->registered)
-                state = watcher->registered(watcher->userdata);
-        return state;
+        for (size_t i = 0; i < watcher->n_keys && result == CONNECTION_OK; i++)
+                result = register_key(watcher, buf_slice(&watcher->keys[i]));
+        return result == CONNECTION_OK ? watcher->registered(watcher->userdata) : result;
 }
 
-enum watcher_state watcher_connect(struct watcher *watcher) {
+enum connection_result watcher_connect(struct watcher *watcher) {
         watcher->timeout_ms = watcher->options->timeout_ms;
         watcher->connected_ns = system_clock_mono_ns();
-        return state_after(watcher, broker_connection_open(store_client_connection(watcher->client)));
+        return broker_connection_open(store_client_connection(watcher->client));
 }
 
-static enum watcher_state reconnect_client(struct watcher *watcher) {
+static enum connection_result reconnect_client(struct watcher *watcher) {
         struct broker_connection *connection = store_client_connection(watcher->client);
         bool is_takeover = broker_connection_may_be_taken_over(connection) &&
                            system_clock_mono_ns() - watcher->connected_ns < TAKEOVER_INTERVAL_NS;
-        enum watcher_state state;
+        enum connection_result result;
 
         watcher->n_takeovers = is_takeover ? watcher->n_takeovers + 1 : 0;
         if (watcher->n_takeovers >= TAKEOVERS_MAX) {
@@ -128,58 +106,59 @@ static enum watcher_state reconnect_client(struct watcher *watcher) {
                          LOG_STRING(watcher->options->client_id));
                 return watcher_end(watcher, EXIT_NO_REPLY);
         }
-        state = state_after(watcher, broker_connection_reopen(connection));
+        result = broker_connection_reopen(connection);
         watcher->connected_ns = system_clock_mono_ns();
-        return state;
+        return result;
 }
 
 /*
  * After a restart of the broker the store may connect later than this client, and requests sent
  * before are lost. So the first timeouts are short.
  */
-enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state state) {
+enum connection_result watcher_recover(struct watcher *watcher, enum connection_result result) {
         int64_t timeout_ms = watcher->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
         complain("%s: %s", watcher->problem_note,
                  broker_connection_problem(store_client_connection(watcher->client)));
-        while (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY) {
-                if (state == WATCHER_DISCONNECTED)
-                        state = reconnect_client(watcher);
+        while (result == CONNECTION_FAILED || result == CONNECTION_TIMED_OUT) {
+                if (result == CONNECTION_FAILED)
+                        result = reconnect_client(watcher);
                 watcher->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
-                if (state != WATCHER_ENDED)
-                        state = watcher_register(watcher);
+                if (result != CONNECTION_INTERRUPTED)
+                        result = watcher_register(watcher);
                 next_ms = next_ms * 2 < timeout_ms ? next_ms * 2 : timeout_ms;
         }
         watcher->timeout_ms = timeout_ms;
-        if (state == WATCHER_REGISTERED)
+        if (result == CONNECTION_OK)
                 complain("registered again");
-        return state;
+        return result;
 }
 
-enum watcher_state watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms) {
+enum connection_result watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms) {
         enum connection_result result =
                 broker_connection_wait(store_client_connection(watcher->client), done, duration_ms);
-        enum watcher_state state =
-                result == CONNECTION_TIMED_OUT ? watcher_register(watcher) : state_after(watcher, result);
 
-        return state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY ? watcher_recover(watcher, state)
-                                                                          : state;
+        if (result == CONNECTION_TIMED_OUT)
+                result = watcher_register(watcher);
+        return result == CONNECTION_FAILED || result == CONNECTION_TIMED_OUT
+                       ? watcher_recover(watcher, result)
+                       : result;
 }
 
 /* 3. Until the end */
 
 enum exit_code watcher_run(struct watcher *watcher, const char *start_note) {
-        enum watcher_state state = watcher_connect(watcher);
+        enum connection_result result = watcher_connect(watcher);
 
-        if (state == WATCHER_REGISTERED)
-                state = watcher_register(watcher);
-        if (state == WATCHER_DISCONNECTED || state == WATCHER_NO_REPLY)
+        if (result == CONNECTION_OK)
+                result = watcher_register(watcher);
+        if (result == CONNECTION_FAILED || result == CONNECTION_TIMED_OUT)
                 return store_client_print_problem(watcher->client);
-        if (state == WATCHER_REGISTERED && !watcher->is_done)
+        if (result == CONNECTION_OK && !watcher->is_done)
                 complain("%s", start_note);
-        while (state != WATCHER_ENDED && !watcher->is_done)
-                state = watcher_wait(watcher, &watcher->is_done,
-                                     RENEWAL_TIMEOUTS * watcher->options->timeout_ms);
-        return watcher->is_interrupted ? EXIT_DONE : watcher->exit_code;
+        while (result == CONNECTION_OK && !watcher->is_done)
+                result = watcher_wait(watcher, &watcher->is_done,
+                                      RENEWAL_TIMEOUTS * watcher->options->timeout_ms);
+        return watcher->exit_code;
 }

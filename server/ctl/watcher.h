@@ -17,9 +17,9 @@ struct watcher {
 
         /*
          * All keys are registered, for the first time or again. May send requests. Returns
-         * WATCHER_REGISTERED or the result of a request. NULL: not called.
+         * CONNECTION_OK or the result of a request.
          */
-        enum watcher_state (*registered)(void *userdata);
+        enum connection_result (*registered)(void *userdata);
         void *userdata;
 
         bool is_done; /* set by a callback, also if its output failed: ends watcher_run() */
@@ -28,44 +28,40 @@ struct watcher {
         unsigned int n_takeovers;
 
         int64_t timeout_ms;       /* of requests; initially that of the options */
-        enum exit_code exit_code; /* in WATCHER_ENDED, unless is_interrupted */
-        bool is_interrupted;      /* in WATCHER_ENDED */
+        enum exit_code exit_code; /* after an error that has ended the watcher; else EXIT_DONE */
 };
-
-enum watcher_state {
-        WATCHER_REGISTERED,
-        WATCHER_DISCONNECTED,
-        WATCHER_NO_REPLY, /* connected, but the store does not reply */
-        WATCHER_ENDED,
-};
-
-/* Connect. Returns WATCHER_REGISTERED, although no key is registered yet, or another state. */
-enum watcher_state watcher_connect(struct watcher *watcher);
-
-/* Register all keys once, and call registered(). */
-enum watcher_state watcher_register(struct watcher *watcher);
 
 /*
- * Register again until that succeeds, after a reconnect if the state is WATCHER_DISCONNECTED.
- * Prints the problem, and that it is over. Returns WATCHER_REGISTERED or WATCHER_ENDED.
+ * The functions below return CONNECTION_INTERRUPTED also after an error that ends the watcher:
+ * exit_code is then set. CONNECTION_TIMED_OUT means that the store does not reply.
  */
-enum watcher_state watcher_recover(struct watcher *watcher, enum watcher_state state);
+
+enum connection_result watcher_connect(struct watcher *watcher);
+
+/* Register all keys once, and call registered(). */
+enum connection_result watcher_register(struct watcher *watcher);
+
+/*
+ * Register again until that succeeds, after a reconnect if the result is CONNECTION_FAILED. Prints
+ * the problem, and that it is over. Returns CONNECTION_OK or CONNECTION_INTERRUPTED.
+ */
+enum connection_result watcher_recover(struct watcher *watcher, enum connection_result result);
 
 /*
  * Receive notifications until *done is true, or until the keys were registered again: after
- * duration_ms or after a problem. Returns WATCHER_REGISTERED or WATCHER_ENDED.
+ * duration_ms or after a problem. Returns CONNECTION_OK or CONNECTION_INTERRUPTED.
  */
-enum watcher_state watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms);
+enum connection_result watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms);
 
-/* Set WATCHER_ENDED with this exit code. */
-enum watcher_state watcher_end(struct watcher *watcher, enum exit_code exit_code);
+/* Set exit_code. Returns CONNECTION_INTERRUPTED. */
+enum connection_result watcher_end(struct watcher *watcher, enum exit_code exit_code);
 
 /*
  * Send a request and read its reply, with the timeout of the watcher. Prints an error of the store,
- * which ends the watcher. Returns WATCHER_REGISTERED if there is a reply to use.
+ * which ends the watcher. Returns CONNECTION_OK if there is a reply to use.
  */
-enum watcher_state watcher_ask(struct watcher *watcher, struct store_request *request,
-                               struct store_reply *reply);
+enum connection_result watcher_ask(struct watcher *watcher, struct store_request *request,
+                                   struct store_reply *reply);
 
 /*
  * Connect, register, and receive notifications until is_done, or until the client is interrupted. Prints
