@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/checks.h"
+#include "config/reading.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,6 @@
 #include "base/endpoint.h"
 #include "config/config.h"
 #include "config/option.h"
-#include "config/reading.h"
 #include "protocol/topics.h"
 
 static char *presence_filter(const char *presence_topic) {

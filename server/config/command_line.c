@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/command_line.h"
+#include "config/reading.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "config/option.h"
-#include "config/reading.h"
 
 #define HELP_COLUMN 32
 

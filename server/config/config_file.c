@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/config_file.h"
+#include "config/reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "config/ini_file.h"
 #include "config/option.h"
-#include "config/reading.h"
 
 static const struct option *find_setting(const char *section, const char *name) {
         for (size_t i = 0; i < n_settings; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/environment.h"
+#include "config/reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "config/option.h"
-#include "config/reading.h"
 
 static bool is_variable_of_setting(struct slice variable) {
         for (size_t i = 0; i < n_settings; i++)

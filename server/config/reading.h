@@ -42,6 +42,42 @@ void config_set(struct config_reading *reading, const struct option *option, con
                 const char *where);
 
 /*
+ * The sources. An empty variable of the environment counts as not set. name NULL: the file that
+ * STATESTORE_CONFIG names, if any. argv begins with the name of the program. All report what is
+ * probably misspelt.
+ */
+void config_read_file(struct config_reading *reading, const char *name);
+void config_read_environment(struct config_reading *reading);
+void config_read_arguments(struct config_reading *reading, int n_arguments, char *const *argv);
+
+/*
+ * Read --help, --version and --config: they decide whether other sources are read, and which file.
+ * config_read_arguments() reports faults.
+ */
+void config_read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv);
+
+/* Print --help. */
+void config_print_help(void);
+
+/*
+ * Checks that concern several options. They run after all sources are read, so the order of options
+ * does not matter.
+ */
+
+/* Derive values from the options, and check options that depend on each other. */
+void config_complete(struct config_reading *reading);
+
+/* Derive the endpoints, whether to use TLS, and the port. config_complete() also does this. */
+void config_complete_broker(struct config_reading *reading);
+
+/*
+ * Checks for --check-config only. The reading of options does not look at files, so that a reload
+ * does not fail because of them: the store may start with such options, but probably does not do
+ * what the operator expects.
+ */
+void config_check_plausibility(struct config_reading *reading);
+
+/*
  * Return whether the file may be read; if not, report why. At the start the file may be a pipe, as
  * in --policy <(generate-policy). A reload does not read pipes: it must not wait for a writer, and
  * the start has read the pipe to its end.

@@ -6,12 +6,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "config/checks.h"
-#include "config/command_line.h"
 #include "config/config.h"
-#include "config/config_file.h"
 #include "config/console_users.h"
-#include "config/environment.h"
 #include "config/option.h"
 #include "config/policy_file.h"
 #include "config/reading.h"
