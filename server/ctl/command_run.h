@@ -16,7 +16,7 @@ struct command_run {
         struct slice key; /* that the command treats now; at the start the first one */
         struct buf value, nex_value;
         struct store_reply reply; /* memory that the command may use */
-        struct buf output;        /* memory that the command may use */
+        struct buf output;        /* main() writes it to stdout after EXIT_DONE and EXIT_NOT_MET */
 };
 
 /* The pattern of a command whose only argument is one, or "*". */

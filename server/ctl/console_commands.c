@@ -134,7 +134,6 @@ static void take_objects(struct command_run *run, struct listing *listing, const
                 buf_append_format(&run->output, "%s\n", line ?: "");
         }
         output_write(&run->output);
-        buf_reset(&run->output);
 }
 
 /* Get all pages, and print them. */
@@ -159,10 +158,8 @@ static enum exit_code list_objects(struct command_run *run, struct listing *list
                 listing->is_truncated = read_bool(page, "truncated");
                 after = read_uint(page, "after");
         } while (code == EXIT_DONE && after > 0);
-        if (code == EXIT_DONE && !run->options->json) {
+        if (code == EXIT_DONE && !run->options->json)
                 append_aligned(&run->output, buf_slice(&listing->rows));
-                output_write(&run->output);
-        }
         buf_deinit(&listing->rows);
         return code;
 }
@@ -318,9 +315,10 @@ enum exit_code command_stat(struct command_run *run) {
                 code = http_client_finish(client, http_client_get(client, "/api/health", &body, &health));
         if (code != EXIT_DONE)
                 return code;
-        if (!run->options->json)
+        if (run->options->json)
+                output_write(&body);
+        else
                 append_health(&run->output, health);
-        output_write(run->options->json ? &body : &run->output);
         return EXIT_DONE;
 }
 

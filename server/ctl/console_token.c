@@ -18,7 +18,6 @@ enum exit_code command_console_token(struct command_run *run) {
         token = console_token_make();
         buf_append_format(&run->output, "%s = %s%s\n", name, token.hash,
                           run->options->is_operator ? " operator" : "");
-        output_write(&run->output);
         fprintf(stderr, "%s\n", token.token);
         return EXIT_DONE;
 }

@@ -58,12 +58,9 @@ static enum exit_code open_data_dir(struct data_dir *directory, const char *name
 
 /* export */
 
-static void replace_bytes(struct buf *buf, struct slice bytes) {
-        buf_reset(buf);
-        buf_append_slice(buf, bytes);
-}
-
-static int read_entry(const struct data_dir *directory, struct entry *entry, struct exported_key *exported) {
+static void append_entry(const struct data_dir *directory, struct entry *entry, struct buf *output) {
+        CLEANUP(exported_key_deinit)
+        struct exported_key exported = { .has_details = true, .deadline_ms = EXPORTED_KEY_NO_DEADLINE };
         int64_t deadline_ns = engine_deadline(directory->state->engine, entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
@@ -72,28 +69,19 @@ static int read_entry(const struct data_dir *directory, struct entry *entry, str
         };
         struct hlc fence;
 
-        replace_bytes(&exported->key, entry_key(entry));
-        replace_bytes(&exported->value, entry_value(entry));
-        buf_reset(&exported->version);
-        hlc_append(&exported->version, version, HLC_PADDED);
-        buf_reset(&exported->fence);
+        buf_append_slice(&exported.key, entry_key(entry));
+        buf_append_slice(&exported.value, entry_value(entry));
+        hlc_append(&exported.version, version, HLC_PADDED);
         if (entry_fence(entry, &fence))
-                hlc_append(&exported->fence, fence, HLC_PADDED);
-        exported->has_details = true;
-        exported->deadline_ms =
-                deadline_ns == DEADLINE_NEVER
-                        ? EXPORTED_KEY_NO_DEADLINE
-                        : directory->now.wall_ms + (deadline_ns - directory->now.mono_ns) / NS_PER_MS;
-
-        return buf_failed(&exported->key) || buf_failed(&exported->value) ||
-                               buf_failed(&exported->version) || buf_failed(&exported->fence)
-                       ? -ENOMEM
-                       : 0;
+                hlc_append(&exported.fence, fence, HLC_PADDED);
+        if (deadline_ns != DEADLINE_NEVER)
+                exported.deadline_ms =
+                        directory->now.wall_ms + (deadline_ns - directory->now.mono_ns) / NS_PER_MS;
+        exported_key_write(&exported, output);
 }
 
 enum exit_code command_export_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         struct slice pattern = slice_from_string(command_run_pattern(run));
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
@@ -113,10 +101,7 @@ enum exit_code command_export_offline(struct command_run *run) {
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
                         continue;
-                if (read_entry(&directory, entry, &exported) < 0)
-                        return complain_of_memory();
-                buf_reset(&run->output);
-                exported_key_write(&exported, &run->output);
+                append_entry(&directory, entry, &run->output);
                 output_write(&run->output);
         }
         return EXIT_DONE;
@@ -262,20 +247,22 @@ enum exit_code command_import_offline(struct command_run *run) {
         if (storage_lead(directory.storage, &directory.state->header) != 0)
                 return EXIT_STORE_ERROR;
 
-        return input_import(run->options->words[0], &importer);
+        return input_import(run, &importer);
 }
 
 /* check, backup, restore */
 
 /* Print what was verified. r: the result of the function that has verified it. */
-static enum exit_code report_census(int r, const char *name, const struct storage_census *census) {
+static enum exit_code report_census(struct command_run *run, int r, const char *name,
+                                    const struct storage_census *census) {
         if (r < 0)
                 return EXIT_STORE_ERROR;
 
-        printf("%s: %" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered replies, %" PRIu64
-               " pending notifications: no damage found\n",
-               LOG_STRING(name), census->n_entries, census->n_registrations, census->n_replies,
-               census->n_notifications);
+        buf_append_format(&run->output,
+                          "%s: %" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64
+                          " remembered replies, %" PRIu64 " pending notifications: no damage found\n",
+                          LOG_STRING(name), census->n_entries, census->n_registrations, census->n_replies,
+                          census->n_notifications);
         return EXIT_DONE;
 }
 
@@ -283,19 +270,19 @@ enum exit_code command_check(struct command_run *run) {
         const char *name = run->options->words[0];
         struct storage_census census;
 
-        return report_census(storage_sqlite_check(name, &census), name, &census);
+        return report_census(run, storage_sqlite_check(name, &census), name, &census);
 }
 
 enum exit_code command_backup(struct command_run *run) {
         const char **words = run->options->words;
         struct storage_census census;
 
-        return report_census(storage_sqlite_backup(words[0], words[1], &census), words[1], &census);
+        return report_census(run, storage_sqlite_backup(words[0], words[1], &census), words[1], &census);
 }
 
 enum exit_code command_restore(struct command_run *run) {
         const char **words = run->options->words;
         struct storage_census census;
 
-        return report_census(storage_sqlite_restore(words[0], words[1], &census), words[1], &census);
+        return report_census(run, storage_sqlite_restore(words[0], words[1], &census), words[1], &census);
 }

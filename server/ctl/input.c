@@ -65,27 +65,16 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
         return -ENOMEM;
 }
 
-static enum exit_code print_import_counts(uint64_t n_imported, uint64_t n_expired) {
-        CLEANUP(buf_deinit) struct buf output = { 0 };
-
-        buf_append_format(&output, "%" PRIu64 " key%s imported", n_imported, n_imported == 1 ? "" : "s");
-        if (n_expired > 0)
-                buf_append_format(&output, ", %" PRIu64 " left out: their deadline has passed", n_expired);
-        buf_append_string(&output, "\n");
-        output_write(&output);
-        return EXIT_DONE;
-}
-
 /* "N keys were imported" */
 #define N_IMPORTED "%" PRIu64 " %s imported"
 
-enum exit_code input_import(const char *name, struct importer *importer) {
+enum exit_code input_import(struct command_run *run, struct importer *importer) {
         CLEANUP(export_reader_deinit) struct export_reader reader;
         CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
-        enum exit_code code = EXIT_DONE, finished = EXIT_DONE;
+        enum exit_code code = EXIT_DONE, finished;
         uint64_t n_expired = 0, n_without_details = 0;
         const char *were;
-        int r = export_reader_open(&reader, name);
+        int r = export_reader_open(&reader, run->options->words[0]);
 
         if (r < 0) {
                 complain("cannot read %s", reader.fault);
@@ -103,18 +92,17 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                 code = importer->import(importer, &exported, now_ms);
                 n_without_details += !exported.has_details;
         }
-        if (importer->finish)
-                finished = importer->finish(importer);
+        finished = importer->finish(importer);
         were = importer->n_imported == 1 ? "key was" : "keys were";
         if (code != EXIT_DONE || finished != EXIT_DONE) {
-                if (importer->failed.line == 0) {
-                        importer->failed.line = reader.key_line;
-                        buf_append_slice(&importer->failed.key, buf_slice(&exported.key));
+                if (importer->failed_line == 0) {
+                        importer->failed_line = reader.key_line;
+                        buf_append_slice(&importer->failed_key, buf_slice(&exported.key));
                 }
                 complain("%s:%" PRIu64 ": the import ends at \"%s\"; " N_IMPORTED, LOG_STRING(reader.name),
-                         importer->failed.line, LOG_TEXT(buf_slice(&importer->failed.key)),
+                         importer->failed_line, LOG_TEXT(buf_slice(&importer->failed_key)),
                          importer->n_imported, were);
-                buf_deinit(&importer->failed.key);
+                buf_deinit(&importer->failed_key);
                 return code != EXIT_DONE ? code : finished;
         }
         if (r < 0) {
@@ -127,5 +115,11 @@ enum exit_code input_import(const char *name, struct importer *importer) {
                          " key%s without \"deadline\" and \"token\": such keys never expire, and any "
                          "client may write them",
                          LOG_STRING(reader.name), n_without_details, n_without_details == 1 ? "" : "s");
-        return print_import_counts(importer->n_imported, n_expired);
+        buf_append_format(&run->output, "%" PRIu64 " key%s imported", importer->n_imported,
+                          importer->n_imported == 1 ? "" : "s");
+        if (n_expired > 0)
+                buf_append_format(&run->output, ", %" PRIu64 " left out: their deadline has passed",
+                                  n_expired);
+        buf_append_string(&run->output, "\n");
+        return EXIT_DONE;
 }

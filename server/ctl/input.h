@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/output.h"
+#include "ctl/command_run.h"
 #include "exports/exported_key.h"
 #include "protocol/message.h"
 
@@ -28,12 +28,6 @@ int input_read_file(const char *name, struct buf *bytes);
  */
 int input_read_word(const char *word, bool hex, struct buf *bytes);
 
-/* A key in its file. */
-struct import_position {
-        uint64_t line;
-        struct buf key;
-};
-
 /* Where an import stores its keys. The functions complain of the cause of an error. */
 struct importer {
         /*
@@ -43,7 +37,7 @@ struct importer {
         enum exit_code (*import)(struct importer *importer, const struct exported_key *exported,
                                  int64_t now_ms);
 
-        /* Called once after the last import(), also after an error. NULL: not called. */
+        /* Called once after the last import(), also after an error. */
         enum exit_code (*finish)(struct importer *importer);
 
         void *userdata;
@@ -51,11 +45,13 @@ struct importer {
         uint64_t n_imported; /* stored keys: the functions count them */
 
         /* The key that was refused, if a function sets the line; else it is that of the last import(). */
-        struct import_position failed;
+        uint64_t failed_line;
+        struct buf failed_key;
 };
 
 /*
- * Pass the keys of a file (exports/export_reader.h) to the importer, except expired ones. Then
- * print the number of imported keys, also after an error. A malformed line is an error: EXIT_USAGE.
+ * Pass the keys of the file of the command (exports/export_reader.h) to the importer, except expired
+ * ones. Then print the number of imported keys, also after an error. A malformed line is an error:
+ * EXIT_USAGE.
  */
-enum exit_code input_import(const char *name, struct importer *importer);
+enum exit_code input_import(struct command_run *run, struct importer *importer);

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/command_run.h"
 #include "ctl/supervisor.h"
@@ -64,7 +65,7 @@ static struct supervisor_lease lease_from(const struct lock *lock, int64_t sent_
 
 /* Milliseconds until then, rounded up; 0 if the time has passed. */
 static int64_t ms_until(int64_t at_ns) {
-        int64_t remaining_ns = at_ns - supervisor_clock_ns();
+        int64_t remaining_ns = at_ns - system_clock_boot_ns();
 
         return remaining_ns > 0 ? (remaining_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
@@ -99,7 +100,7 @@ static enum connection_result try_to_acquire(void *userdata) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         struct lock *lock = userdata;
         struct store_request request = make_set_request(lock, "NX");
-        int64_t sent_ns = supervisor_clock_ns();
+        int64_t sent_ns = system_clock_boot_ns();
         enum connection_result result;
 
         lock->is_deleted = false;
@@ -175,7 +176,7 @@ static void note_renewal_problem(struct lock *lock) {
 }
 
 static void read_renewal_reply(struct lock *lock, struct store_reply *reply, int64_t sent_ns) {
-        lock->renew_ns = supervisor_clock_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
+        lock->renew_ns = system_clock_boot_ns() + PAUSE_AFTER_ERROR(lease_ns(lock));
         if (store_reply_read(reply) != EXIT_DONE)
                 return;
         if (store_reply_is_ok(reply)) {
@@ -209,7 +210,7 @@ static int64_t renewal_timeout_ms(const struct lock *lock) {
 static enum connection_result renew_lock(struct lock *lock) {
         CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         struct store_request request = make_set_request(lock, "NEX");
-        int64_t sent_ns = supervisor_clock_ns();
+        int64_t sent_ns = system_clock_boot_ns();
         enum connection_result result;
 
         request.timeout_ms = renewal_timeout_ms(lock);
@@ -362,7 +363,7 @@ enum exit_code command_lock(struct command_run *run) {
                              .keys = run->keys,
                              .n_keys = 1,
                              .registered = try_to_acquire },
-                .start_ns = supervisor_clock_ns(),
+                .start_ns = system_clock_boot_ns(),
         };
 
         snprintf(lock.name, sizeof(lock.name), "the lock \"%s\"", LOG_TEXT(lock.key));

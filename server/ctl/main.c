@@ -61,6 +61,8 @@ static enum exit_code run_command(const struct command_options *options) {
                 code = command_exit_code(options->command, command_run_prepare(&run))
                                ?: options->command->run(&run);
 
+        if (code == EXIT_DONE || code == EXIT_NOT_MET)
+                output_write(&run.output);
         store_client_free(run.client);
         for (size_t i = 0; i < run.n_keys; i++)
                 buf_deinit(&run.keys[i]);

@@ -38,7 +38,7 @@ enum exit_code complain_of_memory(void) {
         return EXIT_USAGE;
 }
 
-void output_write(const struct buf *buf) {
+void output_write(struct buf *buf) {
         struct slice rest = buf_slice(buf);
 
         if (output_errno == 0 && buf_failed(buf))
@@ -50,8 +50,9 @@ void output_write(const struct buf *buf) {
                 if (n < 0)
                         output_errno = errno;
                 else
-                        rest = (struct slice){ rest.data + n, rest.length - (size_t)n };
+                        rest = slice_skip(rest, (size_t)n);
         }
+        buf_reset(buf);
 }
 
 bool output_has_failed(void) {

@@ -39,10 +39,10 @@ void complain_of_event(const char *message);
 enum exit_code complain_of_memory(void);
 
 /*
- * Write buf to stdout, unbuffered. After an error, including a failed allocation of buf, later
- * calls do nothing and output_has_failed() returns true.
+ * Write buf to stdout, unbuffered, and reset it. After an error, including a failed allocation of
+ * buf, later calls write nothing and output_has_failed() returns true.
  */
-void output_write(const struct buf *buf);
+void output_write(struct buf *buf);
 bool output_has_failed(void);
 
 /*

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/base16.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "ctl/command_run.h"
@@ -39,8 +38,8 @@ static enum exit_code for_each_key(struct command_run *run, command_function *fu
                 enum exit_code code;
 
                 run->key = buf_slice(&run->keys[i]);
-                buf_reset(&run->output);
                 code = function(run);
+                output_write(&run->output);
                 if (code != EXIT_DONE && code != EXIT_NOT_MET)
                         return code;
                 result = result ?: code;
@@ -50,40 +49,32 @@ static enum exit_code for_each_key(struct command_run *run, command_function *fu
 
 /* 1. get */
 
-/* One line for each of several keys. */
-static void print_key_and_value(struct command_run *run, struct slice value) {
-        output_append_text(&run->output, run->key, run->options->hex);
-        buf_append_string(&run->output, "\t");
-        output_append_text(&run->output, value, run->options->hex);
-        buf_append_string(&run->output, "\n");
-        output_write(&run->output);
-}
-
-static void print_value_on_terminal(struct command_run *run, struct slice value) {
+static void append_value_for_terminal(struct command_run *run, struct slice value) {
         output_append_printable(&run->output, value, true);
         if (run->output.length == 0 || run->output.data[run->output.length - 1] != '\n')
                 buf_append_string(&run->output, "\n");
-        output_write(&run->output);
-        if (!output_is_printable(value, true))
-                complain("the value is printed escaped; use --hex, --json or a file to get it exactly");
 }
 
 static void print_value(struct command_run *run) {
+        bool has_terminal = run->n_keys == 1 && isatty(STDOUT_FILENO), hex = run->options->hex;
         struct slice value = run->reply.item.text;
 
-        if (run->n_keys > 1) {
-                print_key_and_value(run, value);
-        } else if (run->options->hex) {
-                base16_append(&run->output, value);
+        if (run->n_keys > 1) { /* a line for each */
+                output_append_text(&run->output, run->key, hex);
+                buf_append_string(&run->output, "\t");
+        }
+        if (hex || run->n_keys > 1) {
+                output_append_text(&run->output, value, hex);
                 buf_append_string(&run->output, "\n");
-                output_write(&run->output);
-        } else if (isatty(STDOUT_FILENO)) {
-                print_value_on_terminal(run, value);
+        } else if (has_terminal) {
+                append_value_for_terminal(run, value);
         } else {
                 buf_append_slice(&run->output, value);
-                output_write(&run->output);
         }
-        if (run->n_keys == 1 && isatty(STDOUT_FILENO))
+        output_write(&run->output);
+        if (has_terminal && !hex && !output_is_printable(value, true))
+                complain("the value is printed escaped; use --hex, --json or a file to get it exactly");
+        if (has_terminal)
                 fprintf(stderr, "version %s\n", LOG_TEXT(store_reply_version(&run->reply)));
 }
 
@@ -107,7 +98,6 @@ static enum exit_code get_key(struct command_run *run) {
                 json_add_bytes(&run->output, "version", store_reply_version(&run->reply), false);
                 json_add_key_details(&run->output, &run->reply);
                 json_end(&run->output);
-                output_write(&run->output);
         } else if (item->type == RESP3_BLOB) {
                 print_value(run);
         } else {
@@ -148,7 +138,6 @@ static enum exit_code print_change(struct command_run *run, const char *done, co
                 }
                 buf_append_string(&run->output, "\n");
         }
-        output_write(&run->output);
         return failure ? EXIT_NOT_MET : EXIT_DONE;
 }
 
@@ -240,7 +229,6 @@ enum exit_code command_ping(struct command_run *run) {
                                         false);
                 buf_append_format(&run->output, " in %.*f ms\n", rtt_ms < 10 ? 2 : 0, rtt_ms);
         }
-        output_write(&run->output);
         return EXIT_DONE;
 }
 
@@ -293,6 +281,5 @@ enum exit_code command_test(struct command_run *run) {
         else
                 buf_append_slice(&run->output, item->text);
         buf_append_string(&run->output, item->type == RESP3_BLOB ? "" : "\n");
-        output_write(&run->output);
         return EXIT_DONE;
 }

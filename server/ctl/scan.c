@@ -32,11 +32,6 @@ struct listing {
         uint64_t n_vanished; /* keys that were deleted, or have expired, since they were listed */
 };
 
-static void flush_output(struct command_run *run) {
-        output_write(&run->output);
-        buf_reset(&run->output);
-}
-
 /* Receive the reply to the oldest GET. A key without a value has vanished. */
 static enum exit_code receive_key(struct listing *listing) {
         struct store_reply *reply = &listing->run->reply;
@@ -77,7 +72,7 @@ static enum exit_code finish_keys(struct listing *listing) {
 
         while (code == EXIT_DONE && store_client_is_waiting(listing->run->client))
                 code = receive_key(listing);
-        flush_output(listing->run);
+        output_write(&listing->run->output);
         return code;
 }
 
@@ -97,7 +92,7 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
                         return store_reply_print_unexpected(page);
                 code = take_key(listing, item.text);
                 if (listing->run->output.length >= OUTPUT_BUFFERED_MAX)
-                        flush_output(listing->run);
+                        output_write(&listing->run->output);
         }
         if (code == EXIT_DONE)
                 code = finish_keys(listing);
@@ -242,9 +237,6 @@ static enum exit_code append_exported(struct command_run *run, struct slice key)
         if (details.expires_in_ms > 0 &&
             __builtin_add_overflow(system_clock_wall_ms(), details.expires_in_ms, &exported.deadline_ms))
                 exported.deadline_ms = EXPORTED_KEY_NO_DEADLINE;
-        if (buf_failed(&exported.key) || buf_failed(&exported.value) || buf_failed(&exported.version) ||
-            buf_failed(&exported.fence))
-                return complain_of_memory();
         exported_key_write(&exported, &run->output);
         return EXIT_DONE;
 }
@@ -265,7 +257,7 @@ static enum exit_code receive_import(struct importer *importer) {
         struct command_run *run = importer->userdata;
         struct store_client *client = run->client;
         struct store_reply *reply = &run->reply;
-        bool has_failed = importer->failed.line > 0;
+        bool has_failed = importer->failed_line > 0;
         enum exit_code code;
 
         if (store_client_receive(client, reply) != CONNECTION_OK)
@@ -279,8 +271,8 @@ static enum exit_code receive_import(struct importer *importer) {
 
         importer->n_imported += code == EXIT_DONE;
         if (code != EXIT_DONE && !has_failed) {
-                importer->failed.line = reply->line;
-                buf_append_slice(&importer->failed.key, buf_slice(&reply->key));
+                importer->failed_line = reply->line;
+                buf_append_slice(&importer->failed_key, buf_slice(&reply->key));
         }
         return code;
 }
@@ -327,6 +319,5 @@ static enum exit_code receive_imports(struct importer *importer) {
 
 enum exit_code command_import(struct command_run *run) {
         return input_import(
-                run->options->words[0],
-                &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = run });
+                run, &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = run });
 }

@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/output.h"
 
@@ -53,13 +54,6 @@ struct supervisor {
         int signal;
         bool is_closing;
 };
-
-int64_t supervisor_clock_ns(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_BOOTTIME, &now);
-        return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 /* 1. The thread. Its functions are called with the mutex locked. */
 
@@ -121,7 +115,7 @@ static void supervisor_on_timer(struct supervisor *supervisor) {
                 raise_interruption(supervisor);
                 break;
         case STAGE_RUNNING:
-                if (supervisor_clock_ns() >= supervisor->lease.kill_ns) {
+                if (system_clock_boot_ns() >= supervisor->lease.kill_ns) {
                         kill_group(supervisor);
                 } else {
                         supervisor->stage = STAGE_TERMINATING;

@@ -15,19 +15,14 @@
  * foreground: Ctrl-C and Ctrl-Z are for its group. If it is stopped, this process and the other
  * processes of its group stop, too.
  *
- * Times are nanoseconds of supervisor_clock_ns().
+ * Times are those of system_clock_boot_ns(). A lease goes on while this machine is suspended, so the
+ * clock of its deadline must not stop, as CLOCK_MONOTONIC does, or be set, as CLOCK_REALTIME can be.
  *
  * The program ends with this process, also after kill -9: the kernel kills it (PR_SET_PDEATHSIG).
  * Its descendants then remain. When its lease is lost, its process group is ended. One process has one
  * supervisor.
  */
 struct supervisor;
-
-/*
- * CLOCK_BOOTTIME. A lease goes on while this machine is suspended, so the clock of its deadline
- * must not stop, as CLOCK_MONOTONIC does, or be set, as CLOCK_REALTIME can be.
- */
-int64_t supervisor_clock_ns(void);
 
 /*
  * Call before other threads start: they inherit the blocked signals. The program inherits the

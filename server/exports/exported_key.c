@@ -35,6 +35,8 @@ void exported_key_write(const struct exported_key *exported, struct buf *line) {
                 json_add_bytes(line, "deadline", (struct slice){ 0 }, false);
         write_text(line, "token", &exported->fence, exported->has_details);
         json_end(line);
+        line->failed |= buf_failed(&exported->key) || buf_failed(&exported->value) ||
+                        buf_failed(&exported->version) || buf_failed(&exported->fence);
 }
 
 /* Read the member NAME or NAME_base64. False if both are missing or malformed. */

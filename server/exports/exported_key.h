@@ -26,7 +26,7 @@ struct exported_key {
 
 void exported_key_deinit(struct exported_key *exported);
 
-/* Append the line, with its newline. */
+/* Append the line, with its newline. It fails (buf_failed()) if a member of *exported has failed. */
 void exported_key_write(const struct exported_key *exported, struct buf *line);
 
 /*

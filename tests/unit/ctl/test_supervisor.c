@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/supervisor.h"
 
@@ -17,7 +18,7 @@
 static char *const endless[] = { "sleep", "3600", NULL };
 
 static struct supervisor_lease lease_in(int64_t terminate_in_ns, int64_t kill_in_ns) {
-        int64_t now_ns = supervisor_clock_ns();
+        int64_t now_ns = system_clock_boot_ns();
 
         return (struct supervisor_lease){ now_ns + terminate_in_ns, now_ns + kill_in_ns };
 }
