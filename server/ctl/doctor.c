@@ -2,7 +2,7 @@
 
 /*
  * The command doctor. It sends requests for a key of its own, and measures the replies. A second
- * connection, the peer, receives what the doctor publishes to a topic of its own.
+ * client, the peer, receives what the doctor publishes to a topic of its own.
  */
 
 #include <inttypes.h>
@@ -76,22 +76,18 @@ static const char *const severity_texts[N_SEVERITIES] = { [SEVERITY_OK] = "ok",
                                                           [SEVERITY_FAIL] = "fail" };
 
 struct doctor_peer {
-        struct broker_connection *connection;
+        struct store_client *client;
         struct buf client_id;
-        const char *topics[3]; /* the doctor's topic, the banner of the plugin, NULL */
         unsigned n_messages, n_expected;
         bool is_done; /* n_messages has reached n_expected */
         bool has_banner;
         bool is_plugin_of_this_version;
-        bool is_acknowledged; /* puback_reason is that of the last message that the peer has published */
-        int puback_reason;
 };
 
 struct doctor {
         const struct command_options *options;
         struct store_client *client;
-        struct broker_connection *connection; /* of the client */
-        struct store_reply reply;             /* to the last request; zeros: none */
+        struct store_reply reply; /* to the last request; zeros: none */
         struct buf key, topic;
         struct doctor_peer peer;
         bool is_notified;
@@ -147,7 +143,7 @@ static enum exit_code print_finding_counts(const struct doctor *doctor) {
 
 /* 2. Requests */
 
-static void doctor_on_further_reply(void *userdata, const struct message *reply) {
+static void doctor_on_other_message(void *userdata, const struct message *reply) {
         struct doctor *doctor = userdata;
 
         (void)reply;
@@ -212,34 +208,21 @@ static void doctor_on_peer_message(void *userdata, const struct message *message
         peer->is_done = peer->n_messages >= peer->n_expected;
 }
 
-static void doctor_on_peer_acknowledged(void *userdata, int packet_id, int reason) {
-        struct doctor_peer *peer = userdata;
-
-        (void)packet_id;
-        peer->is_acknowledged = true;
-        peer->puback_reason = reason;
-}
-
 /* Connect the peer with the doctor's credentials. Returns NULL, or the cause of an error. */
 static const char *open_peer(struct doctor *doctor) {
-        struct broker_connection_config config = broker_connection_config_from_options(doctor->options);
         struct doctor_peer *peer = &doctor->peer;
+        struct store_client_config config = { .options = doctor->options,
+                                              .other_message = doctor_on_peer_message,
+                                              .userdata = peer,
+                                              .topics = { buf_text(&doctor->topic), COMPANION_BANNER },
+                                              .receive_maximum = PEER_RECEIVE_MAXIMUM,
+                                              .wants_retained = true };
 
         buf_append_format(&peer->client_id, "%s-peer", doctor->options->client_id);
-        peer->topics[0] = buf_text(&doctor->topic);
-        peer->topics[1] = COMPANION_BANNER;
         config.client_id = buf_text(&peer->client_id);
-        config.topics = peer->topics;
-        config.receive_maximum = PEER_RECEIVE_MAXIMUM;
-        config.wants_retained = true;
-        config.message = doctor_on_peer_message;
-        config.acknowledged = doctor_on_peer_acknowledged;
-        config.userdata = peer;
-        if (!config.client_id || broker_connection_new(&peer->connection, &config) < 0)
+        if (!config.client_id || store_client_new(&peer->client, &config) < 0)
                 return "out of memory";
-        return broker_connection_open(peer->connection) == CONNECTION_OK
-                       ? NULL
-                       : broker_connection_problem(peer->connection);
+        return store_client_open(peer->client) == CONNECTION_OK ? NULL : store_client_problem(peer->client);
 }
 
 /*
@@ -258,13 +241,12 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
         peer->n_expected = n;
         peer->is_done = false;
         for (unsigned i = 0; i < n; i++)
-                broker_connection_publish(doctor->connection, &message, &packet_id);
+                store_client_publish(doctor->client, &message, &packet_id);
         send_request(doctor, "GET", NULL);
 
         do {
                 n_before = peer->n_messages;
-        } while (broker_connection_wait(peer->connection, &peer->is_done, SILENCE_MS) ==
-                         CONNECTION_TIMED_OUT &&
+        } while (store_client_wait(peer->client, &peer->is_done, SILENCE_MS) == CONNECTION_TIMED_OUT &&
                  peer->n_messages > n_before);
 }
 
@@ -273,7 +255,7 @@ static void publish_to_peer(struct doctor *doctor, unsigned n) {
 static void check_plugin(struct doctor *doctor) {
         struct doctor_peer *peer = &doctor->peer;
 
-        broker_connection_wait(peer->connection, &peer->has_banner, SILENCE_MS);
+        store_client_wait(peer->client, &peer->has_banner, SILENCE_MS);
         if (!peer->has_banner)
                 doctor_report(doctor, SEVERITY_WARN, "plugin", REMEDY_NO_PLUGIN, FAULT_NO_PLUGIN);
         else if (!peer->is_plugin_of_this_version)
@@ -289,26 +271,23 @@ static void check_plugin(struct doctor *doctor) {
  * has disconnected: PROTOCOL.md "Broker abilities".
  */
 static void check_disconnects(struct doctor *doctor) {
+        CLEANUP(store_reply_deinit) struct store_reply reply = { 0 };
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct doctor_peer *peer = &doctor->peer;
-        /* with a user property, as requests have: some brokers add to the PUBACK then */
-        struct message message = { .payload = SLICE_LITERAL("0123456789ABCDEF"),
-                                   .qos = 1,
-                                   .n_user_properties = 1,
-                                   .user_properties = { { SLICE_LITERAL(PROPERTY_SOURCE_ID),
-                                                          SLICE_LITERAL("doctor") } } };
-        int packet_id, reason = -1;
+        struct store_request request = store_request_make("GET", buf_slice(&doctor->key));
+        int reason;
 
         buf_append_format(&topic, "clients/%s/statestorectl/nobody", buf_text(&peer->client_id));
-        if (!buf_text(&topic)) {
+        request.topic = buf_text(&topic);
+        request.fails_without_subscriber = true;
+        request.timeout_ms = SILENCE_MS;
+        if (!request.topic) {
                 doctor_report(doctor, SEVERITY_SKIPPED, "disconnects", NULL, "out of memory");
                 return;
         }
 
-        message.topic = buf_slice(&topic);
-        if (broker_connection_publish(peer->connection, &message, &packet_id) == 0 &&
-            broker_connection_wait(peer->connection, &peer->is_acknowledged, SILENCE_MS) == CONNECTION_OK)
-                reason = peer->puback_reason;
+        store_client_request(peer->client, &request, &reply);
+        reason = reply.acknowledged_ns ? reply.puback_reason : -1;
 
         if (reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
                 doctor_report(doctor, SEVERITY_OK, "disconnects", NULL,
@@ -335,7 +314,7 @@ static void check_disconnects(struct doctor *doctor) {
 }
 
 static void check_size(struct doctor *doctor) {
-        uint32_t max_bytes = broker_connection_max_packet_bytes(doctor->connection);
+        uint32_t max_bytes = store_client_max_packet_bytes(doctor->client);
 
         if (max_bytes < MAX_PACKET_BYTES_LOW)
                 doctor_report(
@@ -389,7 +368,7 @@ static enum connection_result check_store(struct doctor *doctor) {
                               "start statestored at this broker; if it runs, see \"Access rules of the "
                               "broker\" in "
                               "OPERATIONS.md",
-                              "%s", broker_connection_problem(doctor->connection));
+                              "%s", store_client_problem(doctor->client));
         return result;
 }
 
@@ -429,7 +408,7 @@ static void check_latency(struct doctor *doctor) {
 }
 
 static void check_one_store(struct doctor *doctor) {
-        broker_connection_wait(doctor->connection, &never_done, LATE_REPLY_MS);
+        store_client_wait(doctor->client, &never_done, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 doctor_report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
                               "%u requests got %u additional replies", doctor->n_requests,
@@ -478,8 +457,7 @@ static void check_notifications(struct doctor *doctor) {
         else if (!is_set)
                 doctor_report(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
                               "a key could not be watched and set: \"%s\"", LOG_TEXT(reply_line(doctor)));
-        else if (broker_connection_wait(doctor->connection, &doctor->is_notified, SILENCE_MS) ==
-                 CONNECTION_OK)
+        else if (store_client_wait(doctor->client, &doctor->is_notified, SILENCE_MS) == CONNECTION_OK)
                 doctor_report(doctor, SEVERITY_OK, "notifications", NULL,
                               "a watched key was set, and its notification arrived");
         else
@@ -513,10 +491,10 @@ static void run_checks(struct doctor *doctor) {
                               "the policy does not let this user read %s", buf_text(&doctor->key));
                 return;
         }
-        if (!problem && !doctor->peer.has_banner)
-                check_disconnects(doctor);
         if (!problem)
                 check_queue(doctor);
+        if (!problem && !doctor->peer.has_banner)
+                check_disconnects(doctor); /* a refusal ends the connection of the peer */
         if (result == CONNECTION_OK) {
                 check_latency(doctor);
                 check_one_store(doctor);
@@ -528,7 +506,7 @@ static enum exit_code run_doctor(struct doctor *doctor) {
         const struct store_client_config config = { .options = doctor->options,
                                                     .notification = doctor_on_notification,
                                                     .ends_with_stdout = true,
-                                                    .further_reply = doctor_on_further_reply,
+                                                    .other_message = doctor_on_other_message,
                                                     .userdata = doctor };
         const char *client_id = doctor->options->client_id;
 
@@ -538,15 +516,14 @@ static enum exit_code run_doctor(struct doctor *doctor) {
             store_client_new(&doctor->client, &config) < 0)
                 return complain_of_memory();
 
-        doctor->connection = store_client_connection(doctor->client);
-        if (broker_connection_open(doctor->connection) != CONNECTION_OK) {
+        if (store_client_open(doctor->client) != CONNECTION_OK) {
                 doctor_report(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
-                              broker_connection_problem(doctor->connection));
+                              store_client_problem(doctor->client));
                 print_finding_counts(doctor);
                 return EXIT_NO_REPLY;
         }
         doctor_report(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
-                      endpoint_text(broker_connection_endpoint(doctor->connection)).text);
+                      endpoint_text(store_client_endpoint(doctor->client)).text);
         run_checks(doctor);
         return print_finding_counts(doctor);
 }
@@ -557,7 +534,7 @@ enum exit_code command_doctor(struct command_run *run) {
 
         store_client_free(doctor.client);
         store_reply_deinit(&doctor.reply);
-        broker_connection_free(doctor.peer.connection);
+        store_client_free(doctor.peer.client);
         buf_deinit(&doctor.peer.client_id);
         buf_deinit(&doctor.key);
         buf_deinit(&doctor.topic);

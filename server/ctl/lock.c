@@ -70,10 +70,6 @@ static int64_t ms_until(int64_t at_ns) {
         return remaining_ns > 0 ? (remaining_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-static const char *connection_problem(const struct lock *lock) {
-        return broker_connection_problem(store_client_connection(lock->client));
-}
-
 /* The SET that takes or renews the lock. */
 static struct store_request make_set_request(const struct lock *lock, const char *condition) {
         struct store_request request = store_request_make("SET", lock->key);
@@ -171,7 +167,7 @@ static enum exit_code acquire_lock(struct lock *lock) {
 /* Print the cause once, until a renewal succeeds. */
 static void note_renewal_problem(struct lock *lock) {
         if (!lock->retry_ms)
-                complain("cannot renew %s: %s", lock->name, connection_problem(lock));
+                complain("cannot renew %s: %s", lock->name, store_client_problem(lock->client));
         lock->retry_ms = lock->retry_ms ? lock->retry_ms * 2 : RETRY_FIRST_MS;
 }
 
@@ -222,23 +218,22 @@ static enum connection_result renew_lock(struct lock *lock) {
 
         /* The network may drop all packets of this connection, and accept a new one. */
         note_renewal_problem(lock);
-        return broker_connection_fail(store_client_connection(lock->client), "no reply to a renewal");
+        return store_client_fail(lock->client, "no reply to a renewal");
 }
 
 /* Renew the lock until the program has ended. */
 static void hold_lock(struct lock *lock) {
-        struct broker_connection *connection = store_client_connection(lock->client);
         bool never = false;
 
         lock->renew_ns = lock->sent_ns + RENEW_AFTER(lease_ns(lock));
         while (!supervisor_result(lock->supervisor).is_lost) {
                 enum connection_result result =
-                        broker_connection_wait(connection, &never, ms_until(lock->renew_ns));
+                        store_client_wait(lock->client, &never, ms_until(lock->renew_ns));
 
                 if (result == CONNECTION_FAILED) {
                         if (!lock->retry_ms)
                                 note_renewal_problem(lock);
-                        result = broker_connection_reopen(connection);
+                        result = store_client_reopen(lock->client);
                 }
                 if (result != CONNECTION_INTERRUPTED)
                         result = renew_lock(lock);
@@ -275,8 +270,7 @@ static void release_lock(struct lock *lock) {
         if (timeout_ms > lock->options->timeout_ms)
                 timeout_ms = lock->options->timeout_ms;
         result = delete_lock_key(lock, timeout_ms, &reply);
-        if (result == CONNECTION_FAILED &&
-            broker_connection_open(store_client_connection(lock->client)) == CONNECTION_OK)
+        if (result == CONNECTION_FAILED && store_client_open(lock->client) == CONNECTION_OK)
                 result = delete_lock_key(lock, timeout_ms, &reply);
 
         if (result == CONNECTION_OK && store_reply_read(&reply) == EXIT_DONE)
@@ -285,7 +279,7 @@ static void release_lock(struct lock *lock) {
                 complain("%s was not released; it ends with its lease", lock->name);
         else
                 complain("%s was not released; it ends with its lease: %s", lock->name,
-                         connection_problem(lock));
+                         store_client_problem(lock->client));
 }
 
 /* 4. The command */

@@ -46,9 +46,8 @@ static enum exit_code command_run_prepare(struct command_run *run) {
 
         if (store_client_new(&run->client, &config) < 0)
                 return complain_of_memory();
-        return broker_connection_open(store_client_connection(run->client)) == CONNECTION_OK
-                       ? EXIT_DONE
-                       : store_client_print_problem(run->client);
+        return store_client_open(run->client) == CONNECTION_OK ? EXIT_DONE
+                                                               : store_client_print_problem(run->client);
 }
 
 static enum exit_code run_command(const struct command_options *options) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/store_client.h"
+#include "ctl/store_client_internal.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -19,48 +20,11 @@
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 
-#define CORRELATION_LENGTH 16
-
 /* Limits of store_client_has_room(). */
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
 #define REPLY_BYTES_MAX   ((size_t)8 << 20)
 
-/* A request that was sent. */
-struct pending_request {
-        struct store_reply reply; /* its message is NULL until it arrives */
-        uint8_t correlation[CORRELATION_LENGTH];
-        size_t n_bytes; /* of its payload */
-        int64_t timeout_ms;
-        int packet_id;
-        bool fails_without_subscriber;
-        bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
-};
-
-struct store_client {
-        struct store_client_config config;
-        struct broker_connection *connection;
-        struct buf response_topic, notify_filter;
-        const char *topics[3];
-        struct hlc clock; /* the latest timestamp sent */
-        struct buf payload, timestamp;
-
-        struct pending_request requests[STORE_REQUESTS_MAX]; /* a ring */
-        size_t oldest, n_requests;
-        size_t n_request_bytes; /* of their payloads */
-        size_t n_reply_bytes;   /* of the last reply */
-        bool is_done;           /* store_client_receive() need not wait any longer for the oldest request */
-        bool is_too_large;      /* the broker does not accept a request of this size */
-};
-
-static const struct slice reply_properties[] = {
-        SLICE_LITERAL(PROPERTY_TIMESTAMP),   SLICE_LITERAL(PROPERTY_DETAILS),
-        SLICE_LITERAL(PROPERTY_EXPIRES_IN),  SLICE_LITERAL(PROPERTY_FENCE),
-        SLICE_LITERAL(PROPERTY_SOURCE_ID),   SLICE_LITERAL(PROPERTY_STATUS),
-        SLICE_LITERAL(PROPERTY_STATUS_TEXT), SLICE_LITERAL(PROPERTY_FAULT_NAME),
-        SLICE_LITERAL(PROPERTY_FAULT_VALUE), { 0 },
-};
-
-/* 1. Callbacks of the connection */
+/* 1. Callbacks of the MQTT client */
 
 static struct pending_request *pending_request_at(struct store_client *client, size_t i) {
         return &client->requests[(client->oldest + i) % STORE_REQUESTS_MAX];
@@ -86,33 +50,35 @@ static struct pending_request *find_request(struct store_client *client, struct 
         return NULL;
 }
 
-static void store_client_on_message(void *userdata, const struct message *message) {
+void store_client_on_message(void *userdata, const struct message *message) {
         struct store_client *client = userdata;
         struct pending_request *request;
 
+        client->has_event = true;
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 if (client->config.notification)
                         client->config.notification(client->config.userdata, message);
                 return;
         }
         request = find_request(client, message->correlation_data);
-        if (!request) { /* a second reply, or a late one */
-                if (client->config.further_reply)
-                        client->config.further_reply(client->config.userdata, message);
+        if (!request) {
+                if (client->config.other_message)
+                        client->config.other_message(client->config.userdata, message);
                 return;
         }
 
         request->reply.replied_ns = system_clock_mono_ns();
         request->reply.message = message_copy(message);
         if (!request->reply.message)
-                broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
+                store_client_fail(client, "%s", strerror(ENOMEM));
         update_is_done(client);
 }
 
-static void store_client_on_acknowledged(void *userdata, int packet_id, int reason) {
+void store_client_on_acknowledged(void *userdata, int packet_id, int reason) {
         struct store_client *client = userdata;
         struct pending_request *request = NULL;
 
+        client->has_event = true;
         for (size_t i = 0; i < client->n_requests && !request; i++)
                 if (pending_request_at(client, i)->packet_id == packet_id)
                         request = pending_request_at(client, i);
@@ -120,13 +86,13 @@ static void store_client_on_acknowledged(void *userdata, int packet_id, int reas
                 return;
 
         request->reply.acknowledged_ns = system_clock_mono_ns();
+        request->reply.puback_reason = reason;
         if (reason >= 0x80)
-                broker_connection_fail(client->connection, "the broker at %s refuses the request: %s%s",
-                                       endpoint_text(broker_connection_endpoint(client->connection)).text,
-                                       mosquitto_reason_string(reason),
-                                       reason == MQTT_RC_NOT_AUTHORIZED
-                                               ? "; allow this client to write " TOPIC_INVOKE
-                                               : "");
+                store_client_fail(
+                        client, "the broker at %s refuses the request: %s%s",
+                        endpoint_text(store_client_endpoint(client)).text, mosquitto_reason_string(reason),
+                        reason == MQTT_RC_NOT_AUTHORIZED ? "; allow this client to write " TOPIC_INVOKE
+                                                         : "");
         client->is_too_large |= reason == MQTT_RC_PACKET_TOO_LARGE;
         request->has_no_subscriber = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
         update_is_done(client);
@@ -196,7 +162,7 @@ static struct message make_message(struct store_client *client, const struct sto
 
         if (!request->has_no_timestamp)
                 add_property(&message, PROPERTY_TIMESTAMP, buf_text(&client->timestamp));
-        add_property(&message, PROPERTY_SOURCE_ID, client->config.options->client_id);
+        add_property(&message, PROPERTY_SOURCE_ID, client->client_id);
         add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
                 add_property(&message, PROPERTY_FENCE, request->fence);
@@ -207,7 +173,7 @@ static struct message make_message(struct store_client *client, const struct sto
         return message;
 }
 
-/* Returns as broker_connection_publish(). */
+/* Returns as store_client_publish(). */
 static int publish_request(struct store_client *client, const struct store_request *request,
                            struct pending_request *pending) {
         struct message message;
@@ -219,12 +185,12 @@ static int publish_request(struct store_client *client, const struct store_reque
         advance_clock(client);
         if (buf_failed(&pending->reply.key) || buf_failed(&client->payload) ||
             !buf_text(&client->timestamp)) {
-                broker_connection_fail(client->connection, "%s", strerror(ENOMEM));
+                store_client_fail(client, "%s", strerror(ENOMEM));
                 return -ENOMEM;
         }
         pending->n_bytes = client->payload.length;
         message = make_message(client, request, pending);
-        return broker_connection_publish(client->connection, &message, &pending->packet_id);
+        return store_client_publish(client, &message, &pending->packet_id);
 }
 
 enum connection_result store_client_send(struct store_client *client, const struct store_request *request) {
@@ -280,24 +246,23 @@ static void drop_requests(struct store_client *client) {
 static enum connection_result wait_for_oldest(struct store_client *client) {
         const struct pending_request *oldest = pending_request_at(client, 0);
         int64_t waited_ms = (system_clock_mono_ns() - oldest->reply.sent_ns) / NS_PER_MS;
-        struct endpoint_text broker = endpoint_text(broker_connection_endpoint(client->connection));
+        struct endpoint_text broker = endpoint_text(store_client_endpoint(client));
         enum connection_result result;
 
         update_is_done(client);
-        result =
-                broker_connection_wait(client->connection, &client->is_done, oldest->timeout_ms - waited_ms);
+        result = store_client_wait(client, &client->is_done, oldest->timeout_ms - waited_ms);
         if (result == CONNECTION_OK &&
             !oldest->reply.message) { /* store_client_on_acknowledged() has ended the wait */
-                broker_connection_set_problem(
-                        client->connection,
+                store_client_set_problem(
+                        client,
                         "the broker at %s reports no subscriber for this request; is statestored "
                         "running there?",
                         broker.text);
                 return CONNECTION_TIMED_OUT;
         }
         if (result == CONNECTION_TIMED_OUT)
-                broker_connection_set_problem(
-                        client->connection,
+                store_client_set_problem(
+                        client,
                         "no reply within %s through the broker at %s%s; is statestored running "
                         "there?",
                         duration_text(oldest->timeout_ms).text, broker.text,
@@ -435,7 +400,7 @@ enum exit_code store_reply_read(struct store_reply *reply) {
 }
 
 enum exit_code store_client_print_problem(struct store_client *client) {
-        complain("%s", broker_connection_problem(client->connection));
+        complain("%s", client->problem);
         return client->is_too_large ? EXIT_TOO_LARGE : EXIT_NO_REPLY;
 }
 
@@ -448,61 +413,47 @@ enum exit_code store_client_ask(struct store_client *client, const struct store_
 
 /* 4. Creation */
 
-struct broker_connection *store_client_connection(struct store_client *client) {
-        return client->connection;
-}
-
 static int make_topics(struct store_client *client) {
-        const char *client_id = client->config.options->client_id;
+        const char **topic = client->topics;
 
-        buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX, client_id);
+        buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
+                          client->client_id);
         /* the notify topic for an empty key, then '+' as the level of the key */
-        topic_append_notify(&client->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
+        topic_append_notify(&client->notify_filter, slice_from_string(client->client_id), SLICE_LITERAL(""));
         buf_append_string(&client->notify_filter, "+");
-        client->topics[0] = buf_text(&client->response_topic);
+        *topic++ = buf_text(&client->response_topic);
         if (client->config.notification)
-                client->topics[1] = buf_text(&client->notify_filter);
+                *topic++ = buf_text(&client->notify_filter);
+        for (size_t i = 0; i < ARRAY_LENGTH(client->config.topics) && client->config.topics[i]; i++)
+                *topic++ = client->config.topics[i];
         return buf_failed(&client->response_topic) || buf_failed(&client->notify_filter) ? -ENOMEM : 0;
 }
 
-struct broker_connection_config
-broker_connection_config_from_options(const struct command_options *options) {
-        return (struct broker_connection_config){
-                .brokers = { .endpoints = options->endpoints, .n_endpoints = options->n_endpoints },
-                .credentials = options->credentials,
-                .client_id = options->client_id,
-                .has_given_client_id = options->client_id != options->client_id_buffer,
-                .timeout_ms = options->timeout_ms,
-                .interruption = { .fd = -1 },
-        };
+static struct pollfd interruption_of(const struct store_client_config *config) {
+        if (config->ends_with_stdout)
+                return (struct pollfd){ .fd = STDOUT_FILENO };
+        return (struct pollfd){ config->interrupt_fd ?: -1, POLLIN, 0 };
 }
 
 int store_client_new(struct store_client **ret_client, const struct store_client_config *config) {
-        struct broker_connection_config connection_config =
-                broker_connection_config_from_options(config->options);
+        const struct command_options *options = config->options;
         struct store_client *client = calloc(1, sizeof(*client));
-        int r;
 
         if (!client)
                 return -ENOMEM;
+        if (uv_loop_init(&client->loop) < 0) {
+                free(client);
+                return -ENOMEM;
+        }
 
         client->config = *config;
-        client->clock.node = slice_from_string(config->options->client_id);
-        connection_config.topics = client->topics;
-        connection_config.user_properties = reply_properties;
-        connection_config.message = store_client_on_message;
-        connection_config.acknowledged = store_client_on_acknowledged;
-        connection_config.userdata = client;
-        if (config->ends_with_stdout)
-                connection_config.interruption = (struct pollfd){ .fd = STDOUT_FILENO };
-        else if (config->interrupt_fd)
-                connection_config.interruption = (struct pollfd){ config->interrupt_fd, POLLIN, 0 };
-        r = make_topics(client);
-        if (r == 0)
-                r = broker_connection_new(&client->connection, &connection_config);
-        if (r < 0) {
+        client->client_id = config->client_id ?: options->client_id;
+        client->brokers = (struct mqtt_brokers){ options->endpoints, options->n_endpoints, 0 };
+        client->interruption = interruption_of(config);
+        client->clock.node = slice_from_string(client->client_id);
+        if (make_topics(client) < 0) {
                 store_client_free(client);
-                return r;
+                return -ENOMEM;
         }
 
         *ret_client = client;
@@ -513,7 +464,8 @@ struct store_client *store_client_free(struct store_client *client) {
         if (!client)
                 return NULL;
 
-        broker_connection_free(client->connection);
+        store_client_close(client);
+        uv_loop_close(&client->loop);
         buf_deinit(&client->response_topic);
         buf_deinit(&client->notify_filter);
         buf_deinit(&client->payload);

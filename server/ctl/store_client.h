@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/broker_connection.h"
 #include "ctl/command_options.h"
+#include "protocol/message.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
 /*
- * A client of the store: sends requests, and optionally receives notifications. It owns its
- * connection.
+ * A blocking client of the store: sends requests, and optionally receives notifications. It is an MQTT
+ * client (mqtt/mqtt_client.h) on its own event loop, which runs only within the calls below. Each call
+ * has a timeout. Closing a connection can take longer: it waits for a name lookup in progress.
+ *
+ * It is no link (mqtt/link.h). A link sends messages without PUBACK again after it has reconnected: the
+ * renewal of a lock could then follow its release. So each connection here has an MQTT client of its
+ * own, which drops what has no PUBACK. And a link tries for ever, one broker after the other; here all
+ * brokers share one timeout.
  */
 struct store_client;
+
+enum connection_result {
+        CONNECTION_OK = 0,
+        CONNECTION_FAILED, /* the attempt failed, the connection ended, or the broker refused a packet */
+        CONNECTION_TIMED_OUT,
+        CONNECTION_INTERRUPTED,
+};
 
 struct store_client_config {
         const struct command_options *options; /* borrowed: broker, credentials, client id, timeout */
@@ -22,24 +35,84 @@ struct store_client_config {
         void (*notification)(void *userdata, const struct message *message);
 
         /*
-         * A second reply to a request, or a late one, arrived; valid during the call. NULL: ignore
-         * them.
+         * Another message arrived that is not the first reply to a waiting request; valid during the
+         * call. NULL: ignore them.
          */
-        void (*further_reply)(void *userdata, const struct message *message);
+        void (*other_message)(void *userdata, const struct message *message);
         void *userdata;
 
         bool ends_with_stdout; /* interrupt each call when the reader of stdout has closed it */
         int interrupt_fd;      /* otherwise: interrupts each call while it is readable; 0: none */
+
+        /* Set only by doctor. */
+        const char *client_id;    /* NULL: that of the options */
+        const char *topics[2];    /* further subscriptions */
+        uint16_t receive_maximum; /* 0: 65535 */
+        bool wants_retained;      /* the subscriptions receive retained messages */
 };
 
-/* Create a client without connecting it. Returns 0 or -ENOMEM. */
+/* Create a client without connecting it. Strings are borrowed. Returns 0 or -ENOMEM. */
 int store_client_new(struct store_client **ret_client, const struct store_client_config *config);
 
 /* Accepts NULL, returns NULL. */
 struct store_client *store_client_free(struct store_client *client);
 
-/* The connection of the client, to open, close and wait. */
-struct broker_connection *store_client_connection(struct store_client *client);
+/* 1. The connection */
+
+/*
+ * Connect or reconnect, and subscribe. Start with the broker of the latest attempt, then try the
+ * others in turn.
+ */
+enum connection_result store_client_open(struct store_client *client);
+
+/*
+ * Close the connection, and open it again until that succeeds, with growing pauses. Returns
+ * CONNECTION_OK or CONNECTION_INTERRUPTED.
+ */
+enum connection_result store_client_reopen(struct store_client *client);
+
+/* The broker of the latest attempt. */
+const struct endpoint *store_client_endpoint(const struct store_client *client);
+
+/*
+ * Whether the last connection ended as it does when another client connects with the same client id.
+ * A broker that is killed ends it in the same way.
+ */
+bool store_client_may_be_taken_over(const struct store_client *client);
+
+/* As mqtt_client_max_packet_bytes(). There must be a connection. */
+uint32_t store_client_max_packet_bytes(const struct store_client *client);
+
+/* Returns as mqtt_client_publish(). After an error, the connection has failed. */
+int store_client_publish(struct store_client *client, const struct message *message, int *ret_packet_id);
+
+/*
+ * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns
+ * CONNECTION_TIMED_OUT).
+ */
+enum connection_result store_client_wait(struct store_client *client, const bool *done, int64_t duration_ms);
+
+/*
+ * Mark the connection as failed. In a callback, this ends the running call, for example
+ * store_client_wait(), with CONNECTION_FAILED. The text becomes store_client_problem() if it is the
+ * first since store_client_open(). Returns CONNECTION_FAILED.
+ */
+__attribute__((format(printf, 2, 3))) enum connection_result store_client_fail(struct store_client *client,
+                                                                               const char *format, ...);
+
+/*
+ * After CONNECTION_FAILED, and after CONNECTION_TIMED_OUT of a request: the cause, the remedy, and all
+ * brokers that store_client_open() tried, on one line.
+ */
+const char *store_client_problem(const struct store_client *client);
+
+/* Format a duration as users write it: 5s, 1500ms. */
+struct duration_text {
+        char text[32];
+};
+struct duration_text duration_text(int64_t duration_ms);
+
+/* 2. Requests */
 
 /* Slices are borrowed until the request is sent. */
 struct store_request {
@@ -73,10 +146,10 @@ struct store_reply {
         uint64_t line;
 
         /*
-         * Monotonic times of the request, of its PUBACK, and of the reply. acknowledged_ns is 0 if
-         * the PUBACK came later.
+         * Monotonic times of the request, of its PUBACK, and of the reply; 0: it has not arrived.
          */
         int64_t sent_ns, acknowledged_ns, replied_ns;
+        int puback_reason;
 
         /*
          * Set by store_reply_read(): the first item of the payload, and the payload after the
@@ -113,7 +186,7 @@ enum connection_result store_client_send(struct store_client *client, const stru
 
 /*
  * Wait for the reply to the oldest request, which replaces *reply. Returns CONNECTION_TIMED_OUT
- * without a reply in time. After that and after CONNECTION_FAILED, broker_connection_problem() has
+ * without a reply in time. After that and after CONNECTION_FAILED, store_client_problem() has
  * the cause, *reply has no message, and all requests that have no reply are forgotten.
  */
 enum connection_result store_client_receive(struct store_client *client, struct store_reply *reply);
@@ -149,7 +222,7 @@ enum exit_code store_client_ask(struct store_client *client, const struct store_
                                 struct store_reply *reply);
 
 /*
- * Print the problem of the connection (broker_connection_problem()). Returns EXIT_NO_REPLY, or
+ * Print the problem of the connection (store_client_problem()). Returns EXIT_NO_REPLY, or
  * EXIT_TOO_LARGE if the broker does not accept a request of this size.
  */
 enum exit_code store_client_print_problem(struct store_client *client);
@@ -158,9 +231,3 @@ enum exit_code store_client_print_problem(struct store_client *client);
  * Print that the store sent a reply that does not belong to the command. Returns EXIT_STORE_ERROR.
  */
 enum exit_code store_reply_print_unexpected(const struct store_reply *reply);
-
-/*
- * Return a configuration with broker, credentials, client id and timeout of the options. The caller
- * sets the other fields.
- */
-struct broker_connection_config broker_connection_config_from_options(const struct command_options *options);

@@ -90,12 +90,11 @@ enum connection_result watcher_register(struct watcher *watcher) {
 enum connection_result watcher_connect(struct watcher *watcher) {
         watcher->timeout_ms = watcher->options->timeout_ms;
         watcher->connected_ns = system_clock_mono_ns();
-        return broker_connection_open(store_client_connection(watcher->client));
+        return store_client_open(watcher->client);
 }
 
 static enum connection_result reconnect_client(struct watcher *watcher) {
-        struct broker_connection *connection = store_client_connection(watcher->client);
-        bool is_takeover = broker_connection_may_be_taken_over(connection) &&
+        bool is_takeover = store_client_may_be_taken_over(watcher->client) &&
                            system_clock_mono_ns() - watcher->connected_ns < TAKEOVER_INTERVAL_NS;
         enum connection_result result;
 
@@ -106,7 +105,7 @@ static enum connection_result reconnect_client(struct watcher *watcher) {
                          LOG_STRING(watcher->options->client_id));
                 return watcher_end(watcher, EXIT_NO_REPLY);
         }
-        result = broker_connection_reopen(connection);
+        result = store_client_reopen(watcher->client);
         watcher->connected_ns = system_clock_mono_ns();
         return result;
 }
@@ -119,8 +118,7 @@ enum connection_result watcher_recover(struct watcher *watcher, enum connection_
         int64_t timeout_ms = watcher->options->timeout_ms;
         int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("%s: %s", watcher->problem_note,
-                 broker_connection_problem(store_client_connection(watcher->client)));
+        complain("%s: %s", watcher->problem_note, store_client_problem(watcher->client));
         while (result == CONNECTION_FAILED || result == CONNECTION_TIMED_OUT) {
                 if (result == CONNECTION_FAILED)
                         result = reconnect_client(watcher);
@@ -136,8 +134,7 @@ enum connection_result watcher_recover(struct watcher *watcher, enum connection_
 }
 
 enum connection_result watcher_wait(struct watcher *watcher, const bool *done, int64_t duration_ms) {
-        enum connection_result result =
-                broker_connection_wait(store_client_connection(watcher->client), done, duration_ms);
+        enum connection_result result = store_client_wait(watcher->client, done, duration_ms);
 
         if (result == CONNECTION_TIMED_OUT)
                 result = watcher_register(watcher);

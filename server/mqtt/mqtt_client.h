@@ -12,7 +12,7 @@
  * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. Each
  * mqtt_client_connect() tries one address. The caller decides when to try again, what to subscribe
  * to, and when the connection is up. Callers are the link of statestored (mqtt/link.h) and the
- * connection of statestorectl (ctl/broker_connection.h).
+ * client of statestorectl (ctl/store_client.h).
  *
  * A wake-up is one event of the socket. The client reads packets, calls packets_read, writes
  * packets, and calls packets_written.
