@@ -4,7 +4,7 @@
 #include "config/option.h"
 #include "ctl/output.h"
 
-/* What is prepared before a command runs. */
+/* What is prepared before a command runs. With a client and keys, it runs for each key in turn. */
 enum command_needs {
         NEEDS_CLIENT = 1 << 0,  /* run->client, connected; implies NEEDS_BROKER */
         NEEDS_BROKER = 1 << 1,  /* endpoints, credentials and client id in the options */
@@ -18,7 +18,7 @@ enum command_needs {
 struct command_run;
 typedef enum exit_code command_function(struct command_run *run);
 
-/* requests.c: one request, or one for each key */
+/* requests.c: one request */
 command_function command_get, command_set, command_del, command_vdel, command_ping, command_test;
 
 /* scan.c: requests for many keys */

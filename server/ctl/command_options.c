@@ -200,21 +200,9 @@ static void make_client_id(struct command_options *options) {
 }
 
 /*
- * Read the configuration of a store on this machine: the file of --config, and the variables of
- * statestored.
- */
-static enum options_result read_store_config(struct command_options *options) {
-        options->store_config = calloc(1, sizeof(*options->store_config));
-        if (!options->store_config)
-                return usage_error(options, "--config", "out of memory");
-        return config_read_broker(options->config_file, options->store_config) == CONFIG_RUN
-                       ? OPTIONS_RUN
-                       : OPTIONS_INVALID;
-}
-
-/*
- * Without --host, use the address of the store's broker and the TLS options that concern the
- * broker, but not the credentials of the store: user name, password and client certificate.
+ * Without --host, read the configuration of a store on this machine: the file of --config, and the
+ * variables of statestored. Use the address of the store's broker and the TLS options that concern
+ * the broker, but not the credentials of the store: user name, password and client certificate.
  */
 static enum options_result take_broker_of_store(struct command_options *options) {
         struct credentials *credentials = &options->credentials;
@@ -222,7 +210,10 @@ static enum options_result take_broker_of_store(struct command_options *options)
 
         if (options->hosts)
                 return OPTIONS_RUN;
-        if (read_store_config(options) != OPTIONS_RUN)
+        options->store_config = calloc(1, sizeof(*options->store_config));
+        if (!options->store_config)
+                return usage_error(options, "--config", "out of memory");
+        if (config_read_broker(options->config_file, options->store_config) != CONFIG_RUN)
                 return OPTIONS_INVALID;
 
         of_store = &options->store_config->credentials;

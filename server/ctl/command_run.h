@@ -13,14 +13,9 @@ struct command_run {
         struct store_client *client; /* NULL: not needed */
         struct buf *keys;            /* from the command line, or stdin */
         size_t n_keys;
-        struct slice key; /* that the command treats now; at the start the first one */
+        struct slice key;    /* that the command treats now; at the start the first one */
+        const char *pattern; /* of a command with NEEDS_PATTERN; without an argument "*" */
         struct buf value, nex_value;
         struct store_reply reply; /* memory that the command may use */
         struct buf output;        /* main() writes it to stdout after EXIT_DONE and EXIT_NOT_MET */
 };
-
-/* The pattern of a command whose only argument is one, or "*". */
-const char *command_run_pattern(const struct command_run *run);
-
-/* Add members with the details of a key to its JSON object, if the reply has them. */
-void json_add_key_details(struct buf *line, const struct store_reply *reply);

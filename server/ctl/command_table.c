@@ -327,6 +327,12 @@ const struct command commands[] = {
 };
 const size_t n_commands = ARRAY_LENGTH(commands);
 
+enum exit_code command_exit_code(const struct command *command, enum exit_code code) {
+        if (code == EXIT_DONE || !command || !(command->needs & NEEDS_PROGRAM))
+                return code;
+        return EXIT_BESIDE_PROGRAM + (code == EXIT_TOO_LARGE ? EXIT_STORE_ERROR : code);
+}
+
 bool command_has_option(const struct command *command, const struct option *option) {
         struct slice rest = slice_from_string(command->options);
         bool has_option = option->is_common;

@@ -60,21 +60,13 @@ struct duration_text duration_text(int64_t duration_ms) {
 enum connection_result store_client_fail(struct store_client *client, const char *format, ...) {
         va_list arguments;
 
-        if (client->state != STATE_FAILED) {
+        if (!client->has_failed) {
                 va_start(arguments, format);
                 vsnprintf(client->problem, sizeof(client->problem), format, arguments);
                 va_end(arguments);
         }
-        client->state = STATE_FAILED;
+        client->has_failed = true;
         return CONNECTION_FAILED;
-}
-
-void store_client_set_problem(struct store_client *client, const char *format, ...) {
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(client->problem, sizeof(client->problem), format, arguments);
-        va_end(arguments);
 }
 
 /* Not a random one: another client may have the same. */
@@ -102,9 +94,6 @@ static void fail_refused(struct store_client *client, int reason) {
 static void store_client_on_connected(void *userdata, int reason, bool session_present,
                                       const mosquitto_property *properties) {
         struct store_client *client = userdata;
-        const char *const *topics = client->topics;
-        int n_topics = 0;
-
         (void)session_present;
         (void)properties;
         client->has_event = true;
@@ -113,9 +102,7 @@ static void store_client_on_connected(void *userdata, int reason, bool session_p
                 return;
         }
 
-        while (topics[n_topics])
-                n_topics++;
-        mqtt_client_subscribe(client->mqtt, topics, n_topics, 1,
+        mqtt_client_subscribe(client->mqtt, client->topics, client->n_topics, 1,
                               client->config.wants_retained ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS
                                                             : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
 }
@@ -124,13 +111,12 @@ static void store_client_on_subscribed(void *userdata, int n_granted, const int 
         struct store_client *client = userdata;
 
         client->has_event = true;
-        for (int i = 0; i < n_granted && client->topics[i]; i++)
+        for (int i = 0; i < n_granted && i < client->n_topics; i++)
                 if (granted[i] != 1)
                         BROKER_FAIL(client, "",
                                     " refuses the subscription to %s at QoS 1; allow this client to read it",
                                     client->topics[i]);
-        if (client->state == STATE_CONNECTING)
-                client->state = STATE_READY;
+        client->is_ready = !client->has_failed;
         mqtt_client_set_is_up(client->mqtt);
 }
 
@@ -150,13 +136,14 @@ static const char *disconnect_advice(int reason) {
 static void store_client_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason,
                                          const char *text) {
         struct store_client *client = userdata;
-        bool was_ready = client->state == STATE_READY;
+        bool was_ready = client->is_ready && !client->has_failed;
 
         client->has_event = true;
+        client->is_ready = false;
         client->may_be_taken_over = was_ready && has_given_client_id(client) &&
                                     (reason == MOSQ_ERR_CONN_LOST || reason == MQTT_RC_SESSION_TAKEN_OVER);
         if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(client->mqtt)) {
-                client->state = STATE_TRYING;
+                client->wants_attempt = true;
                 return;
         }
         if (cause == MQTT_LOOKUP_FAILED)
@@ -185,7 +172,7 @@ static void store_client_on_dropped(void *userdata) {
  * store_client_wait() is a pause then.
  */
 static bool is_broken(const struct store_client *client) {
-        return client->mqtt && client->state == STATE_FAILED;
+        return client->mqtt && client->has_failed;
 }
 
 /*
@@ -200,6 +187,10 @@ static enum connection_result run_loop(struct store_client *client, int64_t dura
         int timeout_ms;
 
         client->has_event = false;
+        if (client->wants_attempt) {
+                client->wants_attempt = false;
+                mqtt_client_connect(client->mqtt);
+        }
         uv_run(&client->loop, UV_RUN_NOWAIT);
         if (is_broken(client))
                 return CONNECTION_FAILED;
@@ -216,27 +207,21 @@ static enum connection_result run_loop(struct store_client *client, int64_t dura
 }
 
 /*
- * Run the loop for at most the time that remains. If no time remains, run it once without waiting
- * and set *ret_is_over. So a process that was suspended still reads the data that has arrived, and
- * reports a timeout only after that.
+ * If no time remains, run the loop once without waiting. So a process that was suspended still reads
+ * the data that has arrived, and reports a timeout only after that.
  */
-static enum connection_result run_until(struct store_client *client, int64_t until_ms, bool *ret_is_over) {
-        int64_t remaining_ms = until_ms - system_clock_mono_ms();
-
-        *ret_is_over = remaining_ms <= 0;
-        return run_loop(client, *ret_is_over ? 0 : remaining_ms);
-}
-
 enum connection_result store_client_wait(struct store_client *client, const bool *done,
                                          int64_t duration_ms) {
-        int64_t until_ms = system_clock_mono_ms() + duration_ms;
+        int64_t until_ms = system_clock_mono_ms() + duration_ms, remaining_ms;
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
         while (!*done && result == CONNECTION_OK) {
                 if (is_over)
                         return CONNECTION_TIMED_OUT;
-                result = run_until(client, until_ms, &is_over);
+                remaining_ms = until_ms - system_clock_mono_ms();
+                is_over = remaining_ms <= 0;
+                result = run_loop(client, is_over ? 0 : remaining_ms);
         }
         /* *done may be set by the data that arrived before the connection ended. */
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
@@ -276,48 +261,30 @@ static int make_mqtt_client(struct store_client *client) {
         return mqtt_client_new(&client->mqtt, &client->loop, &config);
 }
 
-/*
- * Try the addresses of the broker until the connection is ready or the time of the broker is over.
- */
-static enum connection_result connect_until(struct store_client *client, int64_t until_ms) {
-        enum connection_result result = CONNECTION_OK;
-        bool is_over = false;
-
-        while (client->state != STATE_READY && result == CONNECTION_OK) {
-                if (is_over)
-                        return CONNECTION_TIMED_OUT;
-                if (client->state == STATE_TRYING) {
-                        client->state = STATE_CONNECTING;
-                        mqtt_client_connect(client->mqtt);
-                }
-                result = run_until(client, until_ms, &is_over);
-        }
-        return result;
-}
-
 static void store_client_on_closed(void *userdata) {
         struct store_client *client = userdata;
 
         client->mqtt = NULL;
+        client->wants_attempt = false;
 }
 
 void store_client_close(struct store_client *client) {
         if (!client->mqtt)
                 return;
-        if (client->state != STATE_FAILED)
+        if (!client->has_failed)
                 mqtt_client_disconnect(client->mqtt);
         mqtt_client_close(client->mqtt, store_client_on_closed);
         uv_run(&client->loop, UV_RUN_DEFAULT);
 }
 
+/* Try the addresses of the broker until the connection is ready or the time of the broker is over. */
 static enum connection_result try_broker(struct store_client *client) {
         struct duration_text timeout = duration_text(timeout_ms_of(client));
-        int64_t until_ms = system_clock_mono_ms() + timeout_ms_of(client);
         enum connection_result result;
         int r;
 
         store_client_close(client);
-        client->state = STATE_TRYING;
+        client->is_ready = client->has_failed = false;
 
         r = make_mqtt_client(client);
         if (r < 0)
@@ -325,7 +292,8 @@ static enum connection_result try_broker(struct store_client *client) {
                                    r == -EINVAL ? "--client-id, --tls-certificate or --tls-key is invalid"
                                                 : strerror(-r));
 
-        result = connect_until(client, until_ms);
+        client->wants_attempt = true;
+        result = store_client_wait(client, &client->is_ready, timeout_ms_of(client));
         if (result != CONNECTION_TIMED_OUT)
                 return result;
         if (mqtt_client_is_socket_connected(client->mqtt))

@@ -82,7 +82,7 @@ static void append_entry(const struct data_dir *directory, struct entry *entry, 
 
 enum exit_code command_export_offline(struct command_run *run) {
         CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
-        struct slice pattern = slice_from_string(command_run_pattern(run));
+        struct slice pattern = slice_from_string(run->pattern);
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
         enum exit_code code;

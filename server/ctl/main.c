@@ -50,15 +50,32 @@ static enum exit_code command_run_prepare(struct command_run *run) {
                                                                : store_client_print_problem(run->client);
 }
 
+/* Run the command; if it needs a client and keys, for each key. Errors other than EXIT_NOT_MET end it. */
+static enum exit_code run_for_keys(struct command_run *run) {
+        const struct command *command = run->options->command;
+        enum exit_code result = command->run(run);
+
+        for (size_t i = 1; run->client && i < run->n_keys && result <= EXIT_NOT_MET && !output_has_failed();
+             i++) {
+                enum exit_code code;
+
+                output_write(&run->output);
+                run->key = buf_slice(&run->keys[i]);
+                code = command->run(run);
+                result = code == EXIT_DONE ? result : code;
+        }
+        return result;
+}
+
 static enum exit_code run_command(const struct command_options *options) {
-        struct command_run run = { .options = options };
+        struct command_run run = { .options = options,
+                                   .pattern = options->n_words > 0 ? options->words[0] : "*" };
         enum exit_code code;
 
         if (options->data_dir)
                 code = options->command->run_offline(&run);
         else
-                code = command_exit_code(options->command, command_run_prepare(&run))
-                               ?: options->command->run(&run);
+                code = command_exit_code(options->command, command_run_prepare(&run)) ?: run_for_keys(&run);
 
         if (code == EXIT_DONE || code == EXIT_NOT_MET)
                 output_write(&run.output);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commands get, set, del, vdel, ping and test: each sends one request, or one for each key. */
+/* The commands get, set, del, vdel, ping and test: each sends one request. */
 
 #include <stdio.h>
 #include <unistd.h>
@@ -25,26 +25,6 @@ static void complain_of_key(const struct command_run *run, const char *what) {
 
         complain("\"%s\": %s%s%s", LOG_TEXT(run->key), what, version.data ? "; its version is " : "",
                  version.data ? LOG_TEXT(version) : "");
-}
-
-/*
- * Call function with each key in run->key. Returns EXIT_NOT_MET if it returned that for one of them.
- * Any other error ends the command.
- */
-static enum exit_code for_each_key(struct command_run *run, command_function *function) {
-        enum exit_code result = EXIT_DONE;
-
-        for (size_t i = 0; i < run->n_keys && !output_has_failed(); i++) {
-                enum exit_code code;
-
-                run->key = buf_slice(&run->keys[i]);
-                code = function(run);
-                output_write(&run->output);
-                if (code != EXIT_DONE && code != EXIT_NOT_MET)
-                        return code;
-                result = result ?: code;
-        }
-        return result;
 }
 
 /* 1. get */
@@ -78,7 +58,7 @@ static void print_value(struct command_run *run) {
                 fprintf(stderr, "version %s\n", LOG_TEXT(store_reply_version(&run->reply)));
 }
 
-static enum exit_code get_key(struct command_run *run) {
+enum exit_code command_get(struct command_run *run) {
         struct store_request request = make_request_for_key(run, "GET");
         const struct resp3_item *item = &run->reply.item;
         bool hex = run->options->hex;
@@ -96,7 +76,7 @@ static enum exit_code get_key(struct command_run *run) {
                 json_add_bytes(&run->output, "key", run->key, hex);
                 json_add_bytes(&run->output, "value", item->text, hex);
                 json_add_bytes(&run->output, "version", store_reply_version(&run->reply), false);
-                json_add_key_details(&run->output, &run->reply);
+                store_reply_add_details(&run->reply, &run->output);
                 json_end(&run->output);
         } else if (item->type == RESP3_BLOB) {
                 print_value(run);
@@ -104,10 +84,6 @@ static enum exit_code get_key(struct command_run *run) {
                 complain_of_key(run, "not found");
         }
         return item->type == RESP3_BLOB ? EXIT_DONE : EXIT_NOT_MET;
-}
-
-enum exit_code command_get(struct command_run *run) {
-        return for_each_key(run, get_key);
 }
 
 /* 2. set, del, vdel */
@@ -184,14 +160,10 @@ static enum exit_code ask_for_deletion(struct command_run *run, const struct sto
                                                 : "not deleted: the key has another value");
 }
 
-static enum exit_code delete_key(struct command_run *run) {
+enum exit_code command_del(struct command_run *run) {
         struct store_request request = make_request_for_key(run, "DEL");
 
         return ask_for_deletion(run, &request);
-}
-
-enum exit_code command_del(struct command_run *run) {
-        return for_each_key(run, delete_key);
 }
 
 enum exit_code command_vdel(struct command_run *run) {

@@ -112,7 +112,7 @@ static enum exit_code read_page(struct listing *listing, const struct store_repl
 static enum exit_code scan_keys(struct listing *listing) {
         CLEANUP(store_reply_deinit) struct store_reply page = { 0 };
         CLEANUP(buf_deinit) struct buf token = { 0 };
-        struct slice pattern = slice_from_string(command_run_pattern(listing->run));
+        struct slice pattern = slice_from_string(listing->run->pattern);
         enum exit_code code;
 
         do {
@@ -185,7 +185,7 @@ static void append_long_json(struct command_run *run, struct slice key) {
         json_begin(line);
         json_add_bytes(line, "key", key, run->options->hex);
         json_add_uint(line, "size", run->reply.item.text.length);
-        json_add_key_details(line, &run->reply);
+        store_reply_add_details(&run->reply, line);
         json_add_bytes(line, "version", store_reply_version(&run->reply), false);
         json_end(line);
 }

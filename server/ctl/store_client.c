@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/system_clock.h"
@@ -253,20 +254,17 @@ static enum connection_result wait_for_oldest(struct store_client *client) {
         result = store_client_wait(client, &client->is_done, oldest->timeout_ms - waited_ms);
         if (result == CONNECTION_OK &&
             !oldest->reply.message) { /* store_client_on_acknowledged() has ended the wait */
-                store_client_set_problem(
-                        client,
-                        "the broker at %s reports no subscriber for this request; is statestored "
-                        "running there?",
-                        broker.text);
+                snprintf(client->problem, sizeof(client->problem),
+                         "the broker at %s reports no subscriber for this request; is statestored running "
+                         "there?",
+                         broker.text);
                 return CONNECTION_TIMED_OUT;
         }
         if (result == CONNECTION_TIMED_OUT)
-                store_client_set_problem(
-                        client,
-                        "no reply within %s through the broker at %s%s; is statestored running "
-                        "there?",
-                        duration_text(oldest->timeout_ms).text, broker.text,
-                        oldest->has_no_subscriber ? ", which reports no subscriber" : "");
+                snprintf(client->problem, sizeof(client->problem),
+                         "no reply within %s through the broker at %s%s; is statestored running there?",
+                         duration_text(oldest->timeout_ms).text, broker.text,
+                         oldest->has_no_subscriber ? ", which reports no subscriber" : "");
         return result;
 }
 
@@ -320,6 +318,18 @@ bool store_reply_details(const struct store_reply *reply, struct key_details *re
         *ret_details = (struct key_details){ .fence = message_property(reply->message, PROPERTY_FENCE) };
         return message_property(reply->message, PROPERTY_DETAILS).data &&
                (!expires_in.data || parse_uint64(expires_in, &ret_details->expires_in_ms) == 0);
+}
+
+void store_reply_add_details(const struct store_reply *reply, struct buf *line) {
+        struct key_details details;
+
+        if (!store_reply_details(reply, &details))
+                return;
+        if (details.expires_in_ms > 0)
+                json_add_uint(line, "expires_in_ms", details.expires_in_ms);
+        else
+                json_add_bytes(line, "expires_in_ms", (struct slice){ 0 }, false);
+        json_add_bytes(line, "token", details.fence, false);
 }
 
 /* Print an error text of the store, with the request. */
@@ -414,18 +424,16 @@ enum exit_code store_client_ask(struct store_client *client, const struct store_
 /* 4. Creation */
 
 static int make_topics(struct store_client *client) {
-        const char **topic = client->topics;
-
         buf_append_format(&client->response_topic, TOPIC_REPLY_PREFIX "%s/" TOPIC_REPLY_SUFFIX,
                           client->client_id);
         /* the notify topic for an empty key, then '+' as the level of the key */
         topic_append_notify(&client->notify_filter, slice_from_string(client->client_id), SLICE_LITERAL(""));
         buf_append_string(&client->notify_filter, "+");
-        *topic++ = buf_text(&client->response_topic);
+        client->topics[client->n_topics++] = buf_text(&client->response_topic);
         if (client->config.notification)
-                *topic++ = buf_text(&client->notify_filter);
+                client->topics[client->n_topics++] = buf_text(&client->notify_filter);
         for (size_t i = 0; i < ARRAY_LENGTH(client->config.topics) && client->config.topics[i]; i++)
-                *topic++ = client->config.topics[i];
+                client->topics[client->n_topics++] = client->config.topics[i];
         return buf_failed(&client->response_topic) || buf_failed(&client->notify_filter) ? -ENOMEM : 0;
 }
 

@@ -178,6 +178,9 @@ struct key_details {
 /* Return false if the reply has no details: the store does not know them, or there is no key. */
 bool store_reply_details(const struct store_reply *reply, struct key_details *ret_details);
 
+/* Add the details to a JSON object, if there are any. */
+void store_reply_add_details(const struct store_reply *reply, struct buf *line);
+
 /*
  * Send a request without waiting for its reply. The caller receives the reply with
  * store_client_receive(). The verb is borrowed until then. Call it only if store_client_has_room().

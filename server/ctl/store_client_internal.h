@@ -10,13 +10,6 @@
 
 /* What connection.c and store_client.c share. */
 
-enum connection_state {
-        STATE_TRYING,     /* connect_until() must try an address of the broker */
-        STATE_CONNECTING, /* until SUBACK */
-        STATE_READY,      /* connected and subscribed */
-        STATE_FAILED,     /* store_client_problem() is set */
-};
-
 /* A request that was sent. */
 #define CORRELATION_LENGTH 16
 struct pending_request {
@@ -33,15 +26,18 @@ struct store_client {
         struct store_client_config config;
         const char *client_id;
         struct buf response_topic, notify_filter;
-        const char *topics[5]; /* to subscribe to, NULL-terminated */
+        const char *topics[4]; /* to subscribe to */
+        int n_topics;
 
         /* The connection. */
         struct mqtt_brokers brokers;
         struct pollfd interruption; /* an event of this descriptor interrupts each call; fd -1: none */
         uv_loop_t loop;
         struct mqtt_client *mqtt; /* NULL: not connected */
-        enum connection_state state;
-        bool has_event; /* a callback has run since run_loop() began */
+        bool wants_attempt;       /* run_loop() must try an address of the broker */
+        bool is_ready;            /* connected and subscribed */
+        bool has_failed;          /* store_client_problem() is set */
+        bool has_event;           /* a callback has run since run_loop() began */
         bool may_be_taken_over;
         char problem[512];
 
@@ -59,10 +55,6 @@ struct store_client {
 /* Callbacks of the MQTT client, for requests. */
 void store_client_on_message(void *userdata, const struct message *message);
 void store_client_on_acknowledged(void *userdata, int packet_id, int reason);
-
-/* Set the text of store_client_problem() without ending the connection. */
-__attribute__((format(printf, 2, 3))) void store_client_set_problem(struct store_client *client,
-                                                                    const char *format, ...);
 
 /* Close the connection, if there is one. */
 void store_client_close(struct store_client *client);
