@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <mosquitto.h>
 #include <mqtt_protocol.h>
 #include <stdarg.h>
 #include <stdio.h>

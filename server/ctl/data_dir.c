@@ -247,7 +247,7 @@ enum exit_code command_import_offline(struct command_run *run) {
         if (storage_lead(directory.storage, &directory.state->header) != 0)
                 return EXIT_STORE_ERROR;
 
-        return input_import(run, &importer);
+        return input_import(run->options->words[0], &importer, &run->output);
 }
 
 /* check, backup, restore */

@@ -68,13 +68,13 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
 /* "N keys were imported" */
 #define N_IMPORTED "%" PRIu64 " %s imported"
 
-enum exit_code input_import(struct command_run *run, struct importer *importer) {
+enum exit_code input_import(const char *name, struct importer *importer, struct buf *output) {
         CLEANUP(export_reader_deinit) struct export_reader reader;
         CLEANUP(exported_key_deinit) struct exported_key exported = { 0 };
         enum exit_code code = EXIT_DONE, finished;
         uint64_t n_expired = 0, n_without_details = 0;
         const char *were;
-        int r = export_reader_open(&reader, run->options->words[0]);
+        int r = export_reader_open(&reader, name);
 
         if (r < 0) {
                 complain("cannot read %s", reader.fault);
@@ -115,11 +115,10 @@ enum exit_code input_import(struct command_run *run, struct importer *importer) 
                          " key%s without \"deadline\" and \"token\": such keys never expire, and any "
                          "client may write them",
                          LOG_STRING(reader.name), n_without_details, n_without_details == 1 ? "" : "s");
-        buf_append_format(&run->output, "%" PRIu64 " key%s imported", importer->n_imported,
+        buf_append_format(output, "%" PRIu64 " key%s imported", importer->n_imported,
                           importer->n_imported == 1 ? "" : "s");
         if (n_expired > 0)
-                buf_append_format(&run->output, ", %" PRIu64 " left out: their deadline has passed",
-                                  n_expired);
-        buf_append_string(&run->output, "\n");
+                buf_append_format(output, ", %" PRIu64 " left out: their deadline has passed", n_expired);
+        buf_append_string(output, "\n");
         return EXIT_DONE;
 }

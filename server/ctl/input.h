@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/command_run.h"
+#include "ctl/output.h"
 #include "exports/exported_key.h"
 #include "protocol/message.h"
 
@@ -50,8 +50,8 @@ struct importer {
 };
 
 /*
- * Pass the keys of the file of the command (exports/export_reader.h) to the importer, except expired
- * ones. Then print the number of imported keys, also after an error. A malformed line is an error:
+ * Pass the keys of a file (exports/export_reader.h) to the importer, except expired ones. Then append the
+ * number of imported keys to the output or, after an error, print it. A malformed line is an error:
  * EXIT_USAGE.
  */
-enum exit_code input_import(struct command_run *run, struct importer *importer);
+enum exit_code input_import(const char *name, struct importer *importer, struct buf *output);

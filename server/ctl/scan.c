@@ -318,6 +318,7 @@ static enum exit_code receive_imports(struct importer *importer) {
 }
 
 enum exit_code command_import(struct command_run *run) {
-        return input_import(
-                run, &(struct importer){ .import = import_key, .finish = receive_imports, .userdata = run });
+        struct importer importer = { .import = import_key, .finish = receive_imports, .userdata = run };
+
+        return input_import(run->options->words[0], &importer, &run->output);
 }

@@ -3,6 +3,7 @@
 #include "ctl/store_client_internal.h"
 
 #include <errno.h>
+#include <mosquitto.h>
 #include <mqtt_protocol.h>
 #include <stdio.h>
 #include <stdlib.h>
