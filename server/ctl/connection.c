@@ -217,7 +217,7 @@ enum connection_result store_client_wait(struct store_client *client, const bool
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
-        while (!*done && result == CONNECTION_OK) {
+        while (!(done && *done) && result == CONNECTION_OK) {
                 if (is_over)
                         return CONNECTION_TIMED_OUT;
                 remaining_ms = until_ms - system_clock_mono_ms();
@@ -225,7 +225,7 @@ enum connection_result store_client_wait(struct store_client *client, const bool
                 result = run_loop(client, is_over ? 0 : remaining_ms);
         }
         /* *done may be set by the data that arrived before the connection ended. */
-        return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
+        return done && *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
 }
 
 /* 3. Connecting */
@@ -331,11 +331,10 @@ enum connection_result store_client_open(struct store_client *client) {
 enum connection_result store_client_reopen(struct store_client *client) {
         enum connection_result result = CONNECTION_FAILED;
         int64_t pause_ms = PAUSE_FIRST_MS;
-        bool never = false;
 
         while (result == CONNECTION_FAILED) {
                 store_client_close(client);
-                result = store_client_wait(client, &never, pause_ms);
+                result = store_client_wait(client, NULL, pause_ms);
                 if (result == CONNECTION_TIMED_OUT)
                         result = store_client_open(client);
                 pause_ms = pause_ms * 2 < PAUSE_LAST_MS ? pause_ms * 2 : PAUSE_LAST_MS;

@@ -60,8 +60,6 @@
 
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
 
-static const bool never_done = false; /* to wait for the whole duration */
-
 enum severity {
         SEVERITY_OK,
         SEVERITY_SKIPPED, /* this user may not do what the checks need */
@@ -408,7 +406,7 @@ static void check_latency(struct doctor *doctor) {
 }
 
 static void check_one_store(struct doctor *doctor) {
-        store_client_wait(doctor->client, &never_done, LATE_REPLY_MS);
+        store_client_wait(doctor->client, NULL, LATE_REPLY_MS);
         if (doctor->n_further_replies > 0)
                 doctor_report(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
                               "%u requests got %u additional replies", doctor->n_requests,

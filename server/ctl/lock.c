@@ -223,12 +223,10 @@ static enum connection_result renew_lock(struct lock *lock) {
 
 /* Renew the lock until the program has ended. */
 static void hold_lock(struct lock *lock) {
-        bool never = false;
-
         lock->renew_ns = lock->sent_ns + RENEW_AFTER(lease_ns(lock));
         while (!supervisor_result(lock->supervisor).is_lost) {
                 enum connection_result result =
-                        store_client_wait(lock->client, &never, ms_until(lock->renew_ns));
+                        store_client_wait(lock->client, NULL, ms_until(lock->renew_ns));
 
                 if (result == CONNECTION_FAILED) {
                         if (!lock->retry_ms)

@@ -88,7 +88,7 @@ int store_client_publish(struct store_client *client, const struct message *mess
 
 /*
  * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns
- * CONNECTION_TIMED_OUT).
+ * CONNECTION_TIMED_OUT). done NULL: for the whole duration.
  */
 enum connection_result store_client_wait(struct store_client *client, const bool *done, int64_t duration_ms);
 
@@ -149,7 +149,7 @@ struct store_reply {
          * Monotonic times of the request, of its PUBACK, and of the reply; 0: it has not arrived.
          */
         int64_t sent_ns, acknowledged_ns, replied_ns;
-        int puback_reason;
+        int puback_reason; /* if acknowledged_ns is not 0 */
 
         /*
          * Set by store_reply_read(): the first item of the payload, and the payload after the
