@@ -80,7 +80,6 @@ int broker_probe_open(struct broker_probe **ret_probe, uv_loop_t *loop, const st
                                .refused = probe_on_refused,
                                .session_discarded = ignore_event,
                                .acknowledged = ignore_acknowledgement,
-                               .wakeup_ended = ignore_event,
                                .userdata = probe },
                 .messages = { .message = ignore_message, .dropped = ignore_event, .userdata = probe },
         };

@@ -18,10 +18,7 @@ static void server_on_committed(uv_work_t *request, int status) {
 
         (void)status; /* no request is cancelled */
         server->commit_worker.is_running = false;
-        if (!server->link)
-                return; /* the commit took longer than STOP_TIMEOUT_MS: no reply can be sent */
         pipeline_committed(server->pipeline, server->commit_worker.result, server_now(server));
-        server_update(server);
 }
 
 void server_start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {

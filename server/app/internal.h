@@ -67,6 +67,7 @@ struct server {
 
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup, sigusr2;
+        uv_prepare_t before_wait; /* server_advance() */
         struct deadline_timer deadline;
         uv_timer_t stop_timer, storage_timer, watchdog_timer, log_timer;
         struct commit_worker commit_worker;

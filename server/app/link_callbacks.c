@@ -30,9 +30,8 @@ static void server_on_up(void *userdata, bool session_present) {
         if (link_has_refused(server->link, COMPANION_PROBE) &&
             !link_has_refused(server->link, COMPANION_BANNER))
                 pipeline_plugin_detected(server->pipeline);
-        pipeline_connected(server->pipeline, session_present, server_now(server));
+        pipeline_connected(server->pipeline, session_present);
         server_update_status(server);
-        server_set_deadline_timer(server);
 }
 
 static void server_on_down(void *userdata, const char *cause) {
@@ -120,13 +119,6 @@ static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscrib
         pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
-/* All packets of a wake-up are read, or the connection has room again. */
-static void server_on_packets_read(void *userdata) {
-        struct server *server = userdata;
-
-        pipeline_advance(server->pipeline, server_now(server));
-}
-
 int server_open_link(struct server *server) {
         const struct config *config = &server->config;
         /*
@@ -163,11 +155,9 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
-                               .wakeup_ended = server_update,
                                .userdata = server },
                 .messages = { .message = server_on_message,
                               .dropped = server_on_dropped,
-                              .packets_read = server_on_packets_read,
                               .userdata = server },
         };
         struct credentials_fault fault;

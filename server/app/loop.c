@@ -28,20 +28,23 @@ struct now server_now(const struct server *server) {
         return server->control ? control_now(server->control, real_now()) : real_now();
 }
 
-static void tick_pipeline(struct server *server) {
-        pipeline_tick(server->pipeline, server_now(server));
-        server_update(server);
-}
-
 static void server_on_deadline(uv_timer_t *timer) {
-        tick_pipeline(timer->data);
+        struct server *server = timer->data;
+
+        pipeline_tick(server->pipeline, server_now(server));
 }
 
 static void server_on_overdue(uv_idle_t *idle) {
-        tick_pipeline(idle->data);
+        struct server *server = idle->data;
+
+        pipeline_tick(server->pipeline, server_now(server));
 }
 
-void server_set_deadline_timer(struct server *server) {
+/*
+ * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next
+ * iteration of the loop.
+ */
+static void set_deadline_timer(struct server *server) {
         int64_t deadline_ns = pipeline_next_deadline(server->pipeline);
         int64_t remaining_ns = deadline_ns;
 
@@ -110,7 +113,7 @@ static void server_on_stop_timer(uv_timer_t *timer) {
                 server_on_link_closed(server);
 }
 
-/* Pending requests are finished first: see server_update(). Before the pipeline exists, there are none. */
+/* Pending requests are finished first: see server_advance(). Before the pipeline exists, there are none. */
 void server_stop(struct server *server, int exit_code) {
         if (exit_code != EXIT_SUCCESS)
                 server->exit_code = exit_code;
@@ -155,16 +158,17 @@ static enum mqtt_read_mode choose_read_mode(const struct server *server) {
                                                                                 : MQTT_READ_AFTER_WRITES;
 }
 
-void server_update(void *userdata) {
-        struct server *server = userdata;
+void server_advance(uv_prepare_t *prepare) {
+        struct server *server = prepare->data;
 
         if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
                 uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
         if (!server->link)
                 return;
 
+        pipeline_advance(server->pipeline, server_now(server));
         link_set_read_mode(server->link, choose_read_mode(server));
-        server_set_deadline_timer(server);
+        set_deadline_timer(server);
         if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
                 uv_timer_start(&server->stop_timer, server_on_stop_timer, 0, 0);

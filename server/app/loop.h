@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <uv.h>
+
 #include "engine/engine.h"
 
-/* What each event of the loop needs: the clock, the deadline timer, the read mode, the stop. */
+/* What each iteration of the loop needs: the clock, the pipeline, the deadline timer, the stop. */
 
 struct server;
 
@@ -20,17 +22,11 @@ void server_stop(struct server *server, int exit_code);
 void server_give_up(struct server *server, const char *reason);
 
 /*
- * Call after packets were read, a deadline, the end of a commit, or a reload. Updates the deadline timer
- * and the read mode of the link. Completes a stop when no request is pending. userdata is the server:
- * this function is a callback of the link.
+ * Runs before the loop waits: the callbacks of this iteration have reported their events to the pipeline.
+ * Calls pipeline_advance(), the only caller in this process. Updates the read mode of the link and the
+ * deadline timer. Completes a stop when no request is pending.
  */
-void server_update(void *userdata);
-
-/*
- * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next
- * iteration of the loop.
- */
-void server_set_deadline_timer(struct server *server);
+void server_advance(uv_prepare_t *prepare);
 
 /* Close all handles of the loop. Those of the link, the HTTP server and the child are closing already. */
 void server_close_handles(struct server *server);

@@ -3,7 +3,6 @@
 #include "app/reload.h"
 
 #include "app/internal.h"
-#include "app/loop.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time_units.h"
@@ -27,7 +26,7 @@ void server_apply_live_options(struct server *server) {
         if (config->policy)
                 log_info("policy \"%s\" loaded: rules=%zu; requests that no rule grants are denied",
                          LOG_STRING(config->policy_file), policy_n_rules(config->policy));
-        pipeline_set_policy(server->pipeline, take_ptr(&server->config.policy), server_now(server));
+        pipeline_set_policy(server->pipeline, take_ptr(&server->config.policy));
 }
 
 void server_warn_of_unverified_clients(const struct server *server, enum broker_kind broker_kind) {
@@ -76,5 +75,4 @@ void server_reload(struct server *server) {
         server_apply_live_options(server);
         pipeline_read_gauges(server->pipeline, 0, &gauges);
         server_warn_of_unverified_clients(server, gauges.broker_kind);
-        server_update(server);
 }

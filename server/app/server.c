@@ -95,7 +95,6 @@ static int open_console(struct server *server) {
                                                        .has_control = config->control,
                                                        .stores_data = config_stores_data(config),
                                                        .now = now_for_console,
-                                                       .updated = server_update,
                                                        .userdata = server };
         int r = console_open(&server->console, &server->loop, server->http, &console_config);
 
@@ -152,9 +151,6 @@ static bool broker_is_served(struct server *server) {
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        /* The check can start a commit, and server_on_committed() needs the link. */
-        if (!server->link)
-                return;
         if (server->cluster.leads && !broker_is_served(server))
                 server_give_up(server, "the broker cannot be served for longer than the lease");
         pipeline_check_storage(server->pipeline, server_now(server));
@@ -180,6 +176,9 @@ static void start_handles(struct server *server) {
         init_timer(server, &server->log_timer);
         uv_idle_init(&server->loop, &server->deadline.overdue);
         server->deadline.overdue.data = server;
+        uv_prepare_init(&server->loop, &server->before_wait);
+        server->before_wait.data = server;
+        uv_prepare_start(&server->before_wait, server_advance);
         if (config_stores_data(&server->config))
                 uv_timer_start(&server->storage_timer, check_storage, STORAGE_CHECK_INTERVAL_MS,
                                STORAGE_CHECK_INTERVAL_MS);

@@ -373,19 +373,11 @@ static void disconnect_if_due(struct link *link) {
                 end_connection(link, false, begin_pause);
 }
 
-static void link_on_packets_written(void *userdata, bool has_read) {
+static void link_on_wakeup_ended(void *userdata) {
         struct link *link = userdata;
-        const struct mqtt_message_callbacks *messages = &link->config.messages;
-        bool had_room = link_has_room(link);
-        bool gains_room;
 
         if (!mqtt_client_wants_write(link->client))
                 link->n_unwritten_bytes = 0;
-        gains_room = !had_room && link_has_room(link);
-        if (gains_room && messages->packets_read)
-                messages->packets_read(messages->userdata);
-        if (has_read || gains_room)
-                link->config.callbacks.wakeup_ended(link->config.callbacks.userdata);
         disconnect_if_due(link);
 }
 
@@ -404,7 +396,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                                .subscribed = link_on_subscribed,
                                .disconnected = link_on_disconnected,
                                .acknowledged = link_on_acknowledged,
-                               .packets_written = link_on_packets_written,
+                               .wakeup_ended = link_on_wakeup_ended,
                                .userdata = link },
                 .messages = config->messages,
         };
@@ -438,7 +430,7 @@ static void count_published(struct link *link, const struct message *message, in
                 link->n_bytes_of[id] = (uint32_t)n_bytes;
                 link->n_outstanding_bytes += link->n_bytes_of[id];
         } else if (link->n_unwritten_bytes > 0 || mqtt_client_wants_write(link->client)) {
-                link->n_unwritten_bytes += n_bytes; /* until link_on_packets_written() */
+                link->n_unwritten_bytes += n_bytes; /* until link_on_wakeup_ended() */
         }
 }
 

@@ -52,13 +52,6 @@ struct link_callbacks {
          * 0x10.
          */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
-
-        /*
-         * A wake-up in which messages.packets_read() was called has ended: the link has written as
-         * much as the socket accepts. Do work here, rather than in `message`, if it must not delay
-         * the writing.
-         */
-        void (*wakeup_ended)(void *userdata);
         void *userdata;
 };
 
@@ -80,11 +73,6 @@ struct link_config {
         size_t n_subscriptions;
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct link_callbacks callbacks;
-
-        /*
-         * packets_read() is also called when messages at QoS 0 have been written, so that
-         * link_has_room() is true again.
-         */
         struct mqtt_message_callbacks messages;
 };
 
@@ -144,6 +132,9 @@ int link_publish(void *link, const struct message *message, uint16_t *ret_id);
  * a copy of each. So the limits are small, and messages wait with the caller, which serves its
  * clients in turn. Meanwhile the link reads: the requests of the other clients arrive. A message of
  * which the broker makes copies counts with all copies (message.broker_bytes).
+ *
+ * The result changes from false to true only in a wake-up of the loop, and the link lets the loop wake up
+ * then, even if another publish has written everything.
  *
  * A broker that handles 20,000 requests a second takes 256 replies in 13 ms.
  */

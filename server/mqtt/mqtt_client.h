@@ -14,8 +14,7 @@
  * to, and when the connection is up. Callers are the link of statestored (mqtt/link.h) and the
  * client of statestorectl (ctl/store_client.h).
  *
- * A wake-up is one event of the socket. The client reads packets, calls packets_read, writes
- * packets, and calls packets_written.
+ * A wake-up is one event of the socket. The client reads packets, writes packets, and calls wakeup_ended.
  *
  * Callbacks are called from the loop or from mqtt_client_connect(). Not thread-safe.
  */
@@ -28,12 +27,6 @@ struct mqtt_message_callbacks {
 
         /* A message was dropped, because memory is exhausted. */
         void (*dropped)(void *userdata);
-
-        /*
-         * May be NULL. The wake-up has read its packets. Messages that are published now are
-         * written in the same wake-up.
-         */
-        void (*packets_read)(void *userdata);
         void *userdata;
 };
 
@@ -68,11 +61,8 @@ struct mqtt_client_callbacks {
          */
         void (*acknowledged)(void *userdata, int id, int reason);
 
-        /*
-         * May be NULL. The wake-up has written as much as the socket accepts. has_read: it has also
-         * read packets.
-         */
-        void (*packets_written)(void *userdata, bool has_read);
+        /* May be NULL. The wake-up has written as much as the socket accepts. */
+        void (*wakeup_ended)(void *userdata);
         void *userdata;
 };
 
@@ -145,7 +135,7 @@ void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filter
 
 /*
  * Publish the message at its QoS. Its topic is followed by NUL. If bytes remain to be written,
- * packets_written() follows in a later wake-up, even if another call writes them before. Returns 0,
+ * wakeup_ended() follows in a later wake-up, even if another call writes them before. Returns 0,
  * -EMSGSIZE above mqtt_client_max_packet_bytes(), -EINVAL if a string is not valid in MQTT, -ENOMEM, or
  * -ENOTCONN or -EIO without a connection.
  *
@@ -182,7 +172,7 @@ void mqtt_client_disconnect(struct mqtt_client *client);
  * has read all packets written before, or after 2 s. ends_session: set the session expiry to 0. The
  * caller neither connects nor closes the client before done. Without a file descriptor or memory,
  * done is called from within this call. The only callback that may call this function is
- * packets_written.
+ * wakeup_ended.
  */
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session,
                                        void (*done)(void *userdata), void *userdata);

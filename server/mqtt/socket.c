@@ -153,11 +153,8 @@ static void report_unconnected(struct mqtt_client *client) {
 static int read_and_write(struct mqtt_client *client, bool reads) {
         int r = MOSQ_ERR_SUCCESS;
 
-        if (reads) {
+        if (reads)
                 r = read_packets(client);
-                if (client->config.messages.packets_read)
-                        client->config.messages.packets_read(client->config.messages.userdata);
-        }
         client->has_unwritten = false;
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
                 r = mosquitto_loop_write(client->library, 1);
@@ -180,8 +177,8 @@ static void socket_on_ready(uv_poll_t *poll, int status, int events) {
                 client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)
                 report_unconnected(client);
-        if (callbacks->packets_written)
-                callbacks->packets_written(callbacks->userdata, reads);
+        if (callbacks->wakeup_ended)
+                callbacks->wakeup_ended(callbacks->userdata);
         client->is_in_wakeup = false;
         client_update_poll(client);
 }

@@ -146,7 +146,6 @@ void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         if (result >= 0)
                 count_successful_commit(pipeline, result, now);
         apply_commit_result(pipeline, result >= 0, result, now);
-        pipeline_advance(pipeline, now);
 }
 
 /* 2. The begin of a commit */

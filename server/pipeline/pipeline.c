@@ -104,11 +104,11 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                         commit_begin(pipeline, now);
                         break;
                 case BATCH_COMMITTING:
-                        return; /* pipeline_committed() continues */
+                        return; /* until pipeline_committed() */
                 case BATCH_PUBLISHING:
                         outbox_publish(&pipeline->outbox, batch, now);
                         if (batch->state == BATCH_PUBLISHING)
-                                return; /* the transport has no room: its caller calls this function again */
+                                return; /* the transport has no room */
                         break;
                 }
         }
@@ -120,10 +120,9 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
         pipeline->peer.is_plugin_detected = true;
 }
 
-void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
+void pipeline_connected(struct pipeline *pipeline, bool session_present) {
         pipeline->counters.n_connections++;
         peer_connected(&pipeline->peer, session_present);
-        pipeline_advance(pipeline, now);
 }
 
 void pipeline_disconnected(struct pipeline *pipeline) {

@@ -17,10 +17,14 @@
  * Without a storage nothing is committed, and each reply is published at once.
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
- * events with the present time: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(),
- * pipeline_advance(), pipeline_committed(), pipeline_tick(), pipeline_check_storage(),
- * pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe: only the
- * storage_commit() of callbacks.start_commit() runs on another thread.
+ * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
+ * pipeline_committed(), pipeline_tick(), pipeline_check_storage(), pipeline_set_policy(),
+ * pipeline_disconnected(). An event only notes what has happened. When the caller has reported the
+ * events of a wake-up, and before it waits for the next one, it calls pipeline_advance(), which does
+ * all that follows from them: it identifies the broker, and executes, commits and publishes.
+ *
+ * The pipeline decides when a batch ends. Not thread-safe: only the storage_commit() of
+ * callbacks.start_commit() runs on another thread.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
@@ -48,8 +52,7 @@ struct transport {
         /*
          * Return false if the broker does not keep up: too many messages at QoS 1 are not
          * acknowledged, or too many bytes at QoS 0 are not written. Publishing stops until this
-         * returns true and the caller reports an event, such as pipeline_advance(). The caller
-         * reports one whenever this may return true again.
+         * returns true in a later pipeline_advance(). That there may be room again is an event.
          */
         bool (*has_room)(void *userdata);
         void *userdata;
@@ -137,7 +140,7 @@ void pipeline_set_transport(struct pipeline *pipeline, struct transport transpor
  * the caller must pass its banner to pipeline_receive() or call pipeline_plugin_detected() before
  * pipeline_connected().
  */
-void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);
+void pipeline_connected(struct pipeline *pipeline, bool session_present);
 void pipeline_disconnected(struct pipeline *pipeline);
 
 /*
@@ -163,10 +166,9 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline);
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
- * All messages and acknowledgements of one wake-up are reported and the caller will wait for input, or
- * transport.has_room() may return true again. Commit and publish the batch. Then serve what waits, for
+ * All events of a wake-up are reported. Commit and publish the batch. Then serve what waits, for
  * a limited time (pipeline/work_clock.h), and commit and publish this batch as well. Returns early while a
- * commit is in flight or the transport has no room.
+ * commit is in flight or the transport has no room. A call without an event is harmless.
  */
 void pipeline_advance(struct pipeline *pipeline, struct now now);
 
@@ -183,8 +185,8 @@ void pipeline_tick(struct pipeline *pipeline, struct now now);
 int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
- * Call every second. Commits a batch, even without changes, if state_needs_commit() or if there was
- * no commit yet. While commits fail, tries a commit every few calls, so that a storage that works
+ * Call every second. Requires the commit of a batch, even without changes, if state_needs_commit() or if
+ * there was no commit yet. While commits fail, requires one every few calls, so that a storage that works
  * again is noticed although no client writes.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
@@ -219,8 +221,7 @@ struct inner_client {
  * Send a request of an inner client. Topic, payload and user properties of the message are used, and
  * borrowed for the call. The topic is TOPIC_INVOKE, or TOPIC_CONTROL for a command of test control.
  * The request waits and is executed as those of the clients of a broker without the plugin, also if
- * the broker has the plugin, and has its reply after its commit. The call itself executes nothing:
- * call pipeline_advance() afterwards. Differences:
+ * the broker has the plugin, and has its reply after its commit. Differences:
  * - KEYNOTIFY is an unknown command.
  * - Requests are never repeated: two equal ones are executed both.
  * - Hooks do not see requests and replies. The command `wait-for` of test control has no reply.
@@ -256,7 +257,7 @@ void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits)
  * effect when the batch in flight has ended and a broker is served; until then no request is
  * executed. Registrations that it does not grant end. If there are many, several ticks end them.
  */
-void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
+void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy);
 
 /* 3. State */
 

@@ -30,14 +30,13 @@ void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
                                  encoder_packet_limits(&pipeline->encoder, n_bytes));
 }
 
-void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now) {
+void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy) {
         if (!policy && !pipeline->policy && !pipeline->has_next_policy)
                 return;
 
         policy_free(pipeline->next_policy);
         pipeline->next_policy = policy;
         pipeline->has_next_policy = true;
-        pipeline_advance(pipeline, now);
 }
 
 void settings_apply_policy(struct pipeline *pipeline, struct now now) {

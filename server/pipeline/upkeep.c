@@ -50,7 +50,6 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
                 tick_engine(pipeline, now);
         if (now.mono_ns >= lease_renewal_ns(pipeline))
                 pipeline->batch.is_commit_required = true;
-        pipeline_advance(pipeline, now);
 }
 
 static int64_t earlier_deadline(int64_t a_ns, int64_t b_ns) {
@@ -97,7 +96,6 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
 
         if (must_repeat_hello(pipeline)) {
                 peer_restart(pipeline);
-                pipeline_advance(pipeline, now);
                 return;
         }
 
@@ -105,11 +103,8 @@ void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         is_needed = state_needs_commit(pipeline->state, now) || commit->start_ns == 0;
         if (commit->error < 0 && ++pipeline->upkeep.n_failing_checks % CHECKS_PER_RETRY == 0)
                 is_needed = true;
-        if (!is_needed || pipeline->batch.state != BATCH_OPEN)
-                return;
-
-        pipeline->batch.is_commit_required = true;
-        pipeline_advance(pipeline, now);
+        if (is_needed && pipeline->batch.state == BATCH_OPEN)
+                pipeline->batch.is_commit_required = true;
 }
 
 /* 3. The watchdog */

@@ -338,6 +338,7 @@ static void pass_ms(struct world *world, uint64_t ms) {
         world->now.wall_ms += (int64_t)ms;
         world->now.mono_ns += (int64_t)ms * NS_PER_MS;
         pipeline_tick(world->pipeline, world->now);
+        pipeline_advance(world->pipeline, world->now);
 }
 
 static void end_connection(struct world *world) {
@@ -349,7 +350,8 @@ static void connect_store(struct world *world) {
         end_connection(world);
         world->is_connected = true;
         pipeline_plugin_detected(world->pipeline);
-        pipeline_connected(world->pipeline, false, world->now);
+        pipeline_connected(world->pipeline, false);
+        pipeline_advance(world->pipeline, world->now);
 }
 
 static void step(struct world *world, struct slice *input) {

@@ -171,10 +171,15 @@ static void pass_time(struct world *world, uint64_t ms) {
         world->real.mono_ns += (int64_t)ms * 1000000;
 }
 
+static void tick(struct world *world) {
+        pipeline_tick(world->pipeline, read_clock(world));
+        pipeline_advance(world->pipeline, read_clock(world));
+}
+
 static void work(struct world *world) {
         pipeline_advance(world->pipeline, read_clock(world));
         if (control_ns_until_tick(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
-                pipeline_tick(world->pipeline, read_clock(world));
+                tick(world);
         ASSERT(world->n_replies <= world->n_asked);
 }
 
@@ -202,11 +207,11 @@ static void finish(struct world *world) {
 
         /* a tick executes at most one control request */
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
-                pipeline_tick(world->pipeline, read_clock(world));
+                tick(world);
         world->n_asked++;
         send_message(world, TOPIC_CONTROL, "control-replies", "control", reset);
-        pipeline_tick(world->pipeline, read_clock(world));
-        pipeline_tick(world->pipeline, read_clock(world));
+        tick(world);
+        tick(world);
         ASSERT(world->n_replies == world->n_asked);
 
         n_sent = world->n_sent;
@@ -233,7 +238,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         ASSERT(pipeline_new(&world.pipeline, &config, state, NULL) == 0);
         pipeline_set_transport(world.pipeline, (struct transport){ publish, stub_has_room, &world });
         ASSERT(control_new(&world.control, world.pipeline, begin_outage, NULL) == 0);
-        pipeline_connected(world.pipeline, false, read_clock(&world));
+        pipeline_connected(world.pipeline, false);
+        pipeline_advance(world.pipeline, read_clock(&world));
 
         for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)
                 step(&world, &input);

@@ -353,7 +353,7 @@ void broker_connect_store(struct world *world) {
         deliver(world, broker->n_waiting); /* before the retained messages of the subscription */
         if (broker->has_plugin)
                 pipeline_receive(world->pipeline, &banner, world_store_now(world));
-        pipeline_connected(world->pipeline, broker->session_present, world_store_now(world));
+        pipeline_connected(world->pipeline, broker->session_present);
         pipeline_advance(world->pipeline, world_store_now(world));
         broker->session_present = true;
         plan_wake(world);

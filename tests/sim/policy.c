@@ -61,9 +61,10 @@ static struct policy *compile(const struct truth_policy *granted) {
 
 void policy_set(struct world *world) {
         /* Until the first policy_change() the pipeline has no policy. */
-        if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY))
-                pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)),
-                                    world_store_now(world));
+        if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY)) {
+                pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)));
+                pipeline_advance(world->pipeline, world_store_now(world));
+        }
         policy_observe(world);
 }
 

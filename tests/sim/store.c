@@ -145,6 +145,7 @@ static void end_commit(struct world *world, struct timeline_event *event) {
 
                 pipeline_committed(world->pipeline, storage_commit(&world->disk.storage, change_set),
                                    world_store_now(world));
+                pipeline_advance(world->pipeline, world_store_now(world));
         } else {
                 world->has_ended = true;
         }

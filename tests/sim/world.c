@@ -56,8 +56,10 @@ static void set_now(struct world *world, int64_t mono_ns) {
 
 static void check_storage(struct world *world, struct timeline_event *event) {
         (void)event;
-        if (world->pipeline)
+        if (world->pipeline) {
                 pipeline_check_storage(world->pipeline, world_store_now(world));
+                pipeline_advance(world->pipeline, world_store_now(world));
+        }
         world_plan(world, world->now.mono_ns + CHECK_INTERVAL_NS, check_storage, 0);
 }
 
@@ -199,6 +201,7 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         CHECK(*n_ticks < N_TICKS_MAX, "the pipeline does not loop");
         set_now(world, at_ns);
         pipeline_tick(world->pipeline, world_store_now(world));
+        pipeline_advance(world->pipeline, world_store_now(world));
 }
 
 /* Run all events and all ticks of the pipeline up to this time. */

@@ -21,8 +21,6 @@ struct console_config {
 
         /* The time to pass to the pipeline. */
         struct now (*now)(void *userdata);
-        /* The pipeline was flushed: its next deadline may have changed. */
-        void (*updated)(void *userdata);
         void *userdata;
 };
 

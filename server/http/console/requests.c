@@ -125,8 +125,6 @@ static void send_request(struct console *console, struct http_exchange *exchange
         }
         DL_APPEND(console->requests, request);
         http_wait(exchange, &(struct http_waiting){ .ended = on_exchange_ended, .userdata = request });
-        pipeline_advance(pipeline, now);
-        console->config.updated(console->config.userdata);
 }
 
 static void add_property(struct message *message, const char *name, struct slice value) {

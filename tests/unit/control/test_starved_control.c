@@ -52,11 +52,13 @@ static void world_init(struct world *world) {
         cr_assert_eq(pipeline_new(&world->pipeline, &config, state, NULL), 0);
         pipeline_set_transport(world->pipeline, (struct transport){ publish, stub_has_room, world });
         cr_assert_eq(control_new(&world->control, world->pipeline, NULL, NULL), 0);
-        pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
+        pipeline_connected(world->pipeline, false);
+        pipeline_advance(world->pipeline, control_now(world->control, world->real));
 }
 
 static void tick(struct world *world) {
         pipeline_tick(world->pipeline, control_now(world->control, world->real));
+        pipeline_advance(world->pipeline, control_now(world->control, world->real));
 }
 
 static void world_deinit(struct world *world) {

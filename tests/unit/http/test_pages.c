@@ -59,7 +59,8 @@ Test(pages, readiness_names_the_required_plugin) {
         config.requires_plugin = true;
         broker_deinit(&broker);
         broker_init_down(&broker, config);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        pipeline_connected(broker.pipeline, false);
+        pipeline_advance(broker.pipeline, broker.now);
         cr_expect(is_readiness(503, "waiting for the plugin: the broker has not announced one, and "
                                     "require-plugin is on\n"));
 

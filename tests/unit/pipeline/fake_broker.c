@@ -336,7 +336,8 @@ void broker_init(struct broker *broker, struct pipeline_config config) {
 }
 
 void broker_connect(struct broker *broker, bool session_present) {
-        pipeline_connected(broker->pipeline, session_present, broker->now);
+        pipeline_connected(broker->pipeline, session_present);
+        pipeline_advance(broker->pipeline, broker->now);
         broker_finish_work(broker);
 }
 
@@ -387,10 +388,12 @@ static bool exchange(struct broker *broker) {
 static void end_commit(struct broker *broker, int result) {
         broker->result = result;
         broker->is_committing = false;
-        if (setjmp(broker->fatal) == 0)
+        if (setjmp(broker->fatal) == 0) {
                 pipeline_committed(broker->pipeline,
                                    storage_commit(broker->committing_storage, broker->committing),
                                    broker->now);
+                pipeline_advance(broker->pipeline, broker->now);
+        }
 }
 
 static void end_commits(struct broker *broker) {
@@ -413,6 +416,7 @@ void broker_flush(struct broker *broker) {
 
 void broker_tick(struct broker *broker) {
         pipeline_tick(broker->pipeline, broker->now);
+        pipeline_advance(broker->pipeline, broker->now);
         broker_finish_work(broker);
 }
 

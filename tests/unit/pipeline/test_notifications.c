@@ -102,10 +102,12 @@ Test(notifications, are_removed_from_the_storage_without_further_requests) {
         acknowledge_all();
         n_commits = broker.n_commits;
         pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_advance(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1);
         cr_expect_eq(broker.published, 1);
         pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_advance(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1, "there is nothing more to remove");
 }
@@ -155,6 +157,7 @@ Test(notifications, that_are_acknowledged_before_the_broker_is_served_are_remove
         broker.commit_result = 1;
         broker.now.wall_ms += CLOCK_STEP_MS;
         pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_advance(broker.pipeline, broker.now);
         pipeline_disconnected(broker.pipeline);
         broker_connect(&broker, true);
         acknowledge_all();
@@ -181,6 +184,7 @@ Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         broker_flush(&broker);
         broker.now.wall_ms += CLOCK_STEP_MS;
         pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_advance(broker.pipeline, broker.now);
         broker_finish_work(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
 }

@@ -252,7 +252,8 @@ Test(hello, policy_is_in_force_for_a_request_directly_behind_welcome) {
         broker_init_down(&broker, broker_config());
         cr_assert_eq(policy_new(&policy), 0);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        pipeline_set_policy(broker.pipeline, policy, broker.now);
+        pipeline_set_policy(broker.pipeline, policy);
+        pipeline_advance(broker.pipeline, broker.now);
         broker_meet_plugin(&broker, false);
         broker_welcome(&broker);
         broker_forget(&broker);

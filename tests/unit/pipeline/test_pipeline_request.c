@@ -290,7 +290,8 @@ static void set_policy_for(enum policy_principal_kind kind, struct slice name, s
         cr_assert_eq(policy_add_principal(policy, kind, name), 0);
         cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, keys, 1), 0);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        pipeline_set_policy(broker.pipeline, policy, broker.now);
+        pipeline_set_policy(broker.pipeline, policy);
+        pipeline_advance(broker.pipeline, broker.now);
 }
 
 Test(request, is_that_of_a_verified_user_for_the_policy) {

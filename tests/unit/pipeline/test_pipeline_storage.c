@@ -349,6 +349,7 @@ Test(storage, expiry_is_notified_once_after_failed_commits) {
 
 static void check_storage(void) {
         pipeline_check_storage(broker.pipeline, broker.now);
+        pipeline_advance(broker.pipeline, broker.now);
         broker_finish_work(&broker);
 }
 

@@ -106,7 +106,8 @@ static void side_init(struct broker_variant *side, const struct script *script, 
                                                         .userdata = side };
         cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
         pipeline_set_transport(side->pipeline, (struct transport){ publish, stub_has_room, side });
-        pipeline_connected(side->pipeline, false, now);
+        pipeline_connected(side->pipeline, false);
+        pipeline_advance(side->pipeline, now);
         finish_work(side, now);
         forget(side);
 }
@@ -256,8 +257,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
         memory_resume(true);
         if (is_tick)
                 pipeline_tick(starved->pipeline, *now);
-        else
-                pipeline_advance(starved->pipeline, *now);
+        pipeline_advance(starved->pipeline, *now);
         memory_pause();
         set_executed(starved, fates, n);
         memory_resume(true);
@@ -278,8 +278,10 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 now->wall_ms += TICK_RETRY_NS / 1000000;
         }
         pipeline_tick(starved->pipeline, *now);
+        pipeline_advance(starved->pipeline, *now);
         finish_work(starved, *now);
         pipeline_tick(fed->pipeline, *now);
+        pipeline_advance(fed->pipeline, *now);
         finish_work(fed, *now);
         compare(starved, fed, fates, n, dropped_before, is_tick, where);
         return n;

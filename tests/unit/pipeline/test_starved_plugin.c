@@ -78,6 +78,7 @@ static void end_wakeup(struct side *side, struct now now, bool is_starved) {
 static void tick(struct side *side, struct now now, bool is_starved) {
         memory_resume(is_starved);
         pipeline_tick(side->pipeline, now);
+        pipeline_advance(side->pipeline, now);
         finish_work(side, now);
         memory_pause();
 }
@@ -192,7 +193,8 @@ static void side_init(struct side *side, const struct script *script, struct now
         cr_assert_eq(pipeline_new(&side->pipeline, &config, state, broker_storage()), 0);
         pipeline_set_transport(side->pipeline, (struct transport){ publish, stub_has_room, side });
         pipeline_receive(side->pipeline, &banner, now);
-        pipeline_connected(side->pipeline, false, now);
+        pipeline_connected(side->pipeline, false);
+        pipeline_advance(side->pipeline, now);
         finish_work(side, now);
         exchange(side, now, false);
         flush(side, now, false);

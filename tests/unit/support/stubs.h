@@ -37,6 +37,7 @@ static inline void stub_finish_commits(struct stub_worker *worker, struct pipeli
 
                 worker->change_set = NULL;
                 pipeline_committed(pipeline, result, now);
+                pipeline_advance(pipeline, now);
         }
 }
 
