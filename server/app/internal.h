@@ -22,11 +22,6 @@
 struct deadline_timer {
         int64_t deadline_ns; /* the deadline that `timer` is set to */
         uv_timer_t timer;
-        /*
-         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets.
-         * A timer that its callback restarts with 0 ms can expire again before the loop reads.
-         */
-        uv_idle_t overdue;
 };
 
 /* storage_commit() in the thread pool of libuv: at most one at a time. */

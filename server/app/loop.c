@@ -28,21 +28,14 @@ struct now server_now(const struct server *server) {
         return server->control ? control_now(server->control, real_now()) : real_now();
 }
 
+/* The loop has woken up for server_advance(). */
 static void server_on_deadline(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
-        pipeline_tick(server->pipeline, server_now(server));
-}
-
-static void server_on_overdue(uv_idle_t *idle) {
-        struct server *server = idle->data;
-
-        pipeline_tick(server->pipeline, server_now(server));
+        (void)timer;
 }
 
 /*
- * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next
- * iteration of the loop.
+ * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next iteration of
+ * the loop, so that the loop also reads from its sockets.
  */
 static void set_deadline_timer(struct server *server) {
         int64_t deadline_ns = pipeline_next_deadline(server->pipeline);
@@ -62,17 +55,12 @@ static void set_deadline_timer(struct server *server) {
                 remaining_ns = deadline_ns - system_clock_mono_ns();
 
         uv_timer_stop(&server->deadline.timer);
-        uv_idle_stop(&server->deadline.overdue);
         if (remaining_ns == INT64_MAX || server->is_stopping)
                 return;
-        if (remaining_ns <= 0) {
-                uv_idle_start(&server->deadline.overdue, server_on_overdue);
-                return;
-        }
         server->deadline.deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
         uv_timer_start(&server->deadline.timer, server_on_deadline,
-                       (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
+                       remaining_ns > 0 ? (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);
 }
 
 /*
@@ -105,7 +93,6 @@ static void server_on_stop_timer(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         uv_timer_stop(&server->deadline.timer);
-        uv_idle_stop(&server->deadline.overdue);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
                 link_close(server->link, server_on_link_closed);

@@ -174,8 +174,6 @@ static void start_handles(struct server *server) {
         init_timer(server, &server->stop_timer);
         init_timer(server, &server->storage_timer);
         init_timer(server, &server->log_timer);
-        uv_idle_init(&server->loop, &server->deadline.overdue);
-        server->deadline.overdue.data = server;
         uv_prepare_init(&server->loop, &server->before_wait);
         server->before_wait.data = server;
         uv_prepare_start(&server->before_wait, server_advance);

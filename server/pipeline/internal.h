@@ -104,3 +104,8 @@ void serve_waiting(struct pipeline *pipeline, struct now now);
  * executed and no key expires, so the former policy decides nothing. The batch must be open.
  */
 void settings_apply_policy(struct pipeline *pipeline, struct now now);
+
+/* upkeep.c */
+
+/* Do what is due at a time: retries, expired keys, the end of requests without a reply. */
+void upkeep_tick(struct pipeline *pipeline, struct now now);

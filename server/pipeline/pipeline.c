@@ -92,6 +92,7 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
 void pipeline_advance(struct pipeline *pipeline, struct now now) {
         struct batch *batch = &pipeline->batch;
 
+        upkeep_tick(pipeline, now);
         work_clock_resume(&pipeline->clock, now);
         for (;;) {
                 switch (batch->state) {

@@ -18,10 +18,10 @@
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
- * pipeline_committed(), pipeline_tick(), pipeline_check_storage(), pipeline_set_policy(),
- * pipeline_disconnected(). An event only notes what has happened. When the caller has reported the
- * events of a wake-up, and before it waits for the next one, it calls pipeline_advance(), which does
- * all that follows from them: it identifies the broker, and executes, commits and publishes.
+ * pipeline_committed(), pipeline_check_storage(), pipeline_set_policy(), pipeline_disconnected(). An
+ * event only notes what has happened. When the caller has reported the events of a wake-up, and
+ * before it waits for the next one, it calls pipeline_advance(), which does all that follows from
+ * them and from the time: it identifies the broker, and executes, commits and publishes.
  *
  * The pipeline decides when a batch ends. Not thread-safe: only the storage_commit() of
  * callbacks.start_commit() runs on another thread.
@@ -166,21 +166,19 @@ void pipeline_count_out_of_memory(struct pipeline *pipeline);
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
- * All events of a wake-up are reported. Commit and publish the batch. Then serve what waits, for
- * a limited time (pipeline/work_clock.h), and commit and publish this batch as well. Returns early while a
- * commit is in flight or the transport has no room. A call without an event is harmless.
+ * All events of a wake-up are reported, or the time of pipeline_next_deadline() has come. Do what is due,
+ * such as expiring keys. Commit and publish the batch. Then serve what waits, and commit and publish this
+ * batch as well. Both have a limited time (pipeline/work_clock.h). Returns early while a commit is in
+ * flight or the transport has no room. A call for no reason is harmless.
  */
 void pipeline_advance(struct pipeline *pipeline, struct now now);
 
 /* The storage_commit() of callbacks.start_commit() has returned this result. */
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
 
-/* The time of pipeline_next_deadline() has come. An earlier call is harmless. */
-void pipeline_tick(struct pipeline *pipeline, struct now now);
-
 /*
- * When to call pipeline_tick(): monotonic nanoseconds, in the past if work is overdue; INT64_MAX
- * for never.
+ * When to call pipeline_advance(), also without an event: monotonic nanoseconds, in the past if work is
+ * overdue; INT64_MAX for never.
  */
 int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 

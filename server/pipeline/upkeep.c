@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the caller lets the pipeline do from time to time: ticks, checks of the storage, a watchdog. */
+/* What the pipeline does from time to time: ticks, checks of the storage, a watchdog. */
 
 #include <errno.h>
 
@@ -40,7 +40,7 @@ static int64_t lease_renewal_ns(const struct pipeline *pipeline) {
                        : INT64_MAX;
 }
 
-void pipeline_tick(struct pipeline *pipeline, struct now now) {
+void upkeep_tick(struct pipeline *pipeline, struct now now) {
         peer_tick(&pipeline->peer, now);
         outbox_frames_tick(&pipeline->frames, now);
         requesters_expire(&pipeline->requesters, now.mono_ns);

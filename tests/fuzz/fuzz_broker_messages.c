@@ -337,7 +337,6 @@ static void say_frame(struct world *world, struct slice *input) {
 static void pass_ms(struct world *world, uint64_t ms) {
         world->now.wall_ms += (int64_t)ms;
         world->now.mono_ns += (int64_t)ms * NS_PER_MS;
-        pipeline_tick(world->pipeline, world->now);
         pipeline_advance(world->pipeline, world->now);
 }
 

@@ -200,7 +200,6 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         *n_ticks = at_ns == world->now.mono_ns ? *n_ticks + 1 : 0;
         CHECK(*n_ticks < N_TICKS_MAX, "the pipeline does not loop");
         set_now(world, at_ns);
-        pipeline_tick(world->pipeline, world_store_now(world));
         pipeline_advance(world->pipeline, world_store_now(world));
 }
 

@@ -57,7 +57,6 @@ static void world_init(struct world *world) {
 }
 
 static void tick(struct world *world) {
-        pipeline_tick(world->pipeline, control_now(world->control, world->real));
         pipeline_advance(world->pipeline, control_now(world->control, world->real));
 }
 

@@ -415,7 +415,6 @@ void broker_flush(struct broker *broker) {
 }
 
 void broker_tick(struct broker *broker) {
-        pipeline_tick(broker->pipeline, broker->now);
         pipeline_advance(broker->pipeline, broker->now);
         broker_finish_work(broker);
 }

@@ -119,6 +119,8 @@ void broker_pass_ms(struct broker *broker, int64_t ms);
 
 /* End the wake-up, and further ones while the plugin sends frames. */
 void broker_flush(struct broker *broker);
+
+/* Advance once: a frame that the plugin sends then waits. */
 void broker_tick(struct broker *broker);
 
 /* Advance the clock to the pipeline's next deadline, and tick. */

@@ -255,8 +255,6 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
 
         before_flush = n_dropped(starved);
         memory_resume(true);
-        if (is_tick)
-                pipeline_tick(starved->pipeline, *now);
         pipeline_advance(starved->pipeline, *now);
         memory_pause();
         set_executed(starved, fates, n);
@@ -277,10 +275,8 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 now->mono_ns += TICK_RETRY_NS; /* what expired is rolled back, and expires again */
                 now->wall_ms += TICK_RETRY_NS / 1000000;
         }
-        pipeline_tick(starved->pipeline, *now);
         pipeline_advance(starved->pipeline, *now);
         finish_work(starved, *now);
-        pipeline_tick(fed->pipeline, *now);
         pipeline_advance(fed->pipeline, *now);
         finish_work(fed, *now);
         compare(starved, fed, fates, n, dropped_before, is_tick, where);

@@ -75,14 +75,6 @@ static void end_wakeup(struct side *side, struct now now, bool is_starved) {
         memory_pause();
 }
 
-static void tick(struct side *side, struct now now, bool is_starved) {
-        memory_resume(is_starved);
-        pipeline_tick(side->pipeline, now);
-        pipeline_advance(side->pipeline, now);
-        finish_work(side, now);
-        memory_pause();
-}
-
 /* 2. The broker */
 
 static void receive_reply(struct side *side, const struct message *reply) {
@@ -158,7 +150,7 @@ static void recover(struct side *side, struct now *now) {
                 cr_assert_neq(deadline_ns, INT64_MAX, "nothing happens any more");
                 if (deadline_ns > now->mono_ns)
                         now->mono_ns = deadline_ns;
-                tick(side, *now, false);
+                end_wakeup(side, *now, false);
                 model_plugin_tick(&side->plugin, now->mono_ns);
                 flush(side, *now, false);
         }
@@ -276,7 +268,7 @@ static size_t run_batch(struct side *starved, struct side *fed, const struct scr
                         request(starved, &lines[n], first + n, n, *now);
         } while (!lines[n++].ends_batch);
         if (!lines[n - 1].words)
-                tick(starved, *now, true);
+                end_wakeup(starved, *now, true);
         exchange(starved, *now, true);
         flush(starved, *now, true);
         recover(starved, now);
@@ -292,9 +284,9 @@ static size_t run_batch(struct side *starved, struct side *fed, const struct scr
                 now->mono_ns += TICK_RETRY_NS; /* what has expired expires again */
                 now->wall_ms += TICK_RETRY_NS / 1000000;
         }
-        tick(starved, *now, false);
+        end_wakeup(starved, *now, false);
         flush(starved, *now, false);
-        tick(fed, *now, false);
+        end_wakeup(fed, *now, false);
         flush(fed, *now, false);
         if (starved->n_hellos == 1)
                 compare(starved, fed, n, where);
