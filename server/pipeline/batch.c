@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/assert.h"
 #include "base/time_units.h"
 #include "pipeline/requester.h"
 
@@ -33,7 +33,6 @@ void batch_reset(struct batch *batch) {
 void batch_deinit(struct batch *batch) {
         reset_replies(batch);
         effects_deinit(&batch->effects);
-        free(batch->replies);
         *batch = (struct batch){ 0 };
 }
 
@@ -76,9 +75,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
         struct pending_reply *added;
         uint8_t *texts, *end;
 
-        if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
-                          sizeof(*batch->replies)) < 0)
-                return NULL;
+        ASSERT(batch->n_replies < BATCH_ITEMS_MAX);
         texts = end = malloc(n_bytes + 3);
         if (!texts)
                 return NULL;

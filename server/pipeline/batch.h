@@ -93,8 +93,8 @@ struct batch {
         size_t n_items; /* served in the batch, of all kinds */
         size_t n_bytes; /* of the items and the replies; effects.n_bytes has those of the effects */
         struct effects effects;
-        struct pending_reply *replies;
-        size_t n_replies, replies_capacity;
+        struct pending_reply replies[BATCH_ITEMS_MAX]; /* at most one for each item */
+        size_t n_replies;
         size_t n_replies_published;
         uint64_t sequence_before;    /* sequence of the last change before this batch */
         uint64_t last_record_number; /* of the records in frames that were executed in the batch; 0: none */
@@ -133,8 +133,8 @@ bool batch_is_full(const struct batch *batch);
 
 /*
  * Add the reply to a request, which is still empty: everything else is copied from the invocation.
- * Returns it, valid until the next call, or NULL if memory is short. Then execute the request, and
- * set `reply`, hook_number and n_preceding_changes, and call batch_add_payload().
+ * Returns it, or NULL if memory is short. Then execute the request, and set `reply`, hook_number and
+ * n_preceding_changes, and call batch_add_payload(). The batch must not be full.
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns);

@@ -11,8 +11,6 @@
 
 #define S SLICE_LITERAL
 
-#define N_MANY 1000
-
 static struct batch batch;
 
 static void teardown(void) {
@@ -67,9 +65,9 @@ static void expect_text(struct slice found, const char *expected) {
 Test(batch, keeps_the_texts_of_each_reply_in_order) {
         char text[16];
 
-        for (int i = 0; i < N_MANY; i++)
+        for (int i = 0; i < BATCH_ITEMS_MAX; i++)
                 add_from_changing_memory(i);
-        for (int i = 0; i < N_MANY; i++) {
+        for (int i = 0; i < BATCH_ITEMS_MAX; i++) {
                 const struct pending_reply *pending = &batch.replies[i];
 
                 snprintf(text, sizeof(text), "topic-%d", i);
