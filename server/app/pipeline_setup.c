@@ -11,7 +11,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "app/commit_worker.h"
 #include "app/dev_broker.h"
 #include "app/internal.h"
 #include "app/link_callbacks.h"
@@ -82,6 +81,33 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;
+}
+
+/* Runs on a thread of the pool. */
+static void commit_on_worker(uv_work_t *request) {
+        struct server *server = request->data;
+
+        server->commit_worker.result =
+                storage_commit(server->commit_worker.storage, server->commit_worker.change_set);
+}
+
+static void server_on_committed(uv_work_t *request, int status) {
+        struct server *server = request->data;
+
+        (void)status; /* no request is cancelled */
+        server->commit_worker.is_running = false;
+        pipeline_committed(server->pipeline, server->commit_worker.result, server_now(server));
+}
+
+static void server_start_commit(void *userdata, struct storage *storage,
+                                const struct change_set *change_set) {
+        struct server *server = userdata;
+
+        server->commit_worker.is_running = true;
+        server->commit_worker.storage = storage;
+        server->commit_worker.change_set = change_set;
+        server->commit_worker.request.data = server;
+        uv_queue_work(&server->loop, &server->commit_worker.request, commit_on_worker, server_on_committed);
 }
 
 /* Skip all cleanup: it would publish replies, and write a checkpoint. */
