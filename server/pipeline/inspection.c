@@ -2,7 +2,57 @@
 
 #include "pipeline/inspection.h"
 
+#include <errno.h>
+
 #include "pipeline/internal.h"
+
+/* 1. The state that pipeline.h lists */
+
+bool pipeline_is_idle(const struct pipeline *pipeline) {
+        return pipeline_n_waiting_bytes(pipeline) == 0 && pipeline->batch.state == BATCH_OPEN;
+}
+
+size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
+        return queue_n_bytes(&pipeline->queue);
+}
+
+const struct counters *pipeline_counters(const struct pipeline *pipeline) {
+        return &pipeline->counters;
+}
+
+void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
+        const struct engine_config *config = engine_config(pipeline->state->engine);
+        struct engine_stats stats = engine_stats(pipeline->state->engine);
+        const struct peer *peer = &pipeline->peer;
+        int64_t ahead_ms = stats.clock.wall_ms - wall_ms;
+
+        *ret_gauges = (struct gauges){
+                .n_keys = stats.n_keys,
+                .n_bytes = stats.n_bytes,
+                .n_registrations = stats.n_registrations,
+                .n_remembered_replies = stats.n_remembered,
+                .n_remembered_dropped_early = stats.n_dropped_early,
+                .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
+                .plugin = pipeline->queue.counters,
+                .n_pending_notifications = pipeline->state->notifications.n_pending,
+                .max_keys = config->limits.max_keys,
+                .max_bytes = config->limits.max_bytes,
+                .max_registrations = config->limits.max_registrations,
+                .max_waiting_bytes = PIPELINE_WAITING_MAX,
+                .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
+                .broker_kind = peer_broker_kind(peer),
+                .is_connected = peer->state != PEER_DOWN,
+                .is_plugin_detected = peer->is_plugin_detected,
+                .is_plugin_required = peer->requires_plugin,
+                .is_storage_failing = pipeline->commit.error < 0,
+                .is_disk_full = pipeline->commit.error == -ENOSPC,
+                .lease_left_ns = pipeline->storage ? storage_lease_left_ns(pipeline->storage) : INT64_MAX,
+                .is_storage_waiting = pipeline->storage && storage_is_waiting(pipeline->storage),
+        };
+        ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
+}
+
+/* 2. For the console */
 
 void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients) {
         pipeline->observation = (struct observation){ .events = events, .clients = clients };

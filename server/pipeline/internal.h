@@ -66,7 +66,7 @@ struct pipeline {
         struct upkeep upkeep;
 
         struct policy *policy;      /* owned; the engine borrows it */
-        struct policy *next_policy; /* owned; if has_next_policy: settings_apply_policy() */
+        struct policy *next_policy; /* owned; if has_next_policy; takes effect between batches */
         bool has_next_policy;
 
         struct counters counters;
@@ -96,14 +96,6 @@ bool pipeline_can_step(const struct pipeline *pipeline);
  * wait, the quantum is over.
  */
 void serve_waiting(struct pipeline *pipeline, struct now now);
-
-/* settings.c */
-
-/*
- * Replace the policy by next_policy, if there is one and a broker is served: until then no request is
- * executed and no key expires, so the former policy decides nothing. The batch must be open.
- */
-void settings_apply_policy(struct pipeline *pipeline, struct now now);
 
 /* upkeep.c */
 

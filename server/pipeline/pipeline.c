@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Creation of the pipeline, the events of its caller, and what follows from them. */
+/* Creation of the pipeline, the events of its caller, what follows from them, and settings. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -86,6 +86,23 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
 }
 
 /*
+ * Replace the policy by next_policy, if there is one and a broker is served: until then no request is
+ * executed and no key expires, so the former policy decides nothing. The batch must be open.
+ */
+static void apply_next_policy(struct pipeline *pipeline, struct now now) {
+        struct event changed = { .type = EVENT_POLICY_CHANGED };
+
+        if (!pipeline->has_next_policy || pipeline->outbox.status != OUTBOX_OPEN)
+                return;
+
+        pipeline->has_next_policy = false;
+        policy_free(pipeline->policy);
+        pipeline->policy = take_ptr(&pipeline->next_policy);
+        engine_set_policy(pipeline->state->engine, pipeline->policy);
+        engine_step(pipeline->state->engine, &changed, now, &pipeline->batch.effects);
+}
+
+/*
  * Lead the batch through its states (batch.h), and then the next ones, as far as possible now. What must
  * not change within a batch changes before its first item is served: the broker, and the policy.
  */
@@ -98,7 +115,7 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                 switch (batch->state) {
                 case BATCH_OPEN:
                         peer_advance(pipeline, now);
-                        settings_apply_policy(pipeline, now);
+                        apply_next_policy(pipeline, now);
                         serve_waiting(pipeline, now);
                         if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
                                 return;
@@ -184,4 +201,35 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
         if (notified.registration && pipeline->batch.state == BATCH_OPEN)
                 engine_step(pipeline->state->engine, &notified, now, &pipeline->batch.effects);
         registration_unref(notified.registration);
+}
+
+/* 3. Settings */
+
+void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
+        pipeline->hooks = hooks;
+        pipeline->outbox.hooks = hooks;
+        pipeline->queue.takes_control = hooks && hooks->control;
+}
+
+void pipeline_set_log_keys(struct pipeline *pipeline, bool shows_keys) {
+        pipeline->client_log.shows_keys = shows_keys;
+}
+
+void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits) {
+        engine_set_limits(pipeline->state->engine, limits);
+}
+
+void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
+        outbox_frames_set_max_packet(&pipeline->frames, n_bytes);
+        engine_set_packet_limits(pipeline->state->engine,
+                                 encoder_packet_limits(&pipeline->encoder, n_bytes));
+}
+
+void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy) {
+        if (!policy && !pipeline->policy && !pipeline->has_next_policy)
+                return;
+
+        policy_free(pipeline->next_policy);
+        pipeline->next_policy = policy;
+        pipeline->has_next_policy = true;
 }
