@@ -149,30 +149,21 @@ static void report_unconnected(struct mqtt_client *client) {
                         "broker does not use TLS on this port");
 }
 
-/* Returns a result of libmosquitto. */
-static int read_and_write(struct mqtt_client *client, bool reads) {
-        int r = MOSQ_ERR_SUCCESS;
-
-        if (reads)
-                r = read_packets(client);
-        client->has_unwritten = false;
-        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
-                r = mosquitto_loop_write(client->library, 1);
-        return r;
-}
-
 static void socket_on_ready(uv_poll_t *poll, int status, int events) {
         struct mqtt_client *client = poll->data;
         const struct mqtt_client_callbacks *callbacks = &client->config.callbacks;
-        bool reads = status < 0 || events & UV_READABLE || is_in_handshake(client);
-        int r;
+        int r = MOSQ_ERR_SUCCESS;
 
         client->is_in_wakeup = true;
         client->has_had_event = true;
         client->is_socket_open = client->is_socket_open || mqtt_client_is_socket_connected(client);
         if (status < 0)
                 client->poll_events = 0; /* libuv has stopped it */
-        r = read_and_write(client, reads);
+        if (status < 0 || events & UV_READABLE || is_in_handshake(client))
+                r = read_packets(client);
+        client->has_unwritten = false;
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
+                r = mosquitto_loop_write(client->library, 1);
         if (r != MOSQ_ERR_SUCCESS) /* usually client_on_disconnect() has reported it already */
                 client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)
