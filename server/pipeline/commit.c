@@ -101,7 +101,7 @@ static void count_successful_commit(struct pipeline *pipeline, int result, struc
         counters->n_commits++;
         counters->n_rows += change_set->n_rows;
         histogram_add(&counters->latencies[LATENCY_COMMIT], now.mono_ns - commit->start_ns);
-        quantum_set_limit(&pipeline->clock.quantum, now.mono_ns - commit->start_ns);
+        work_clock_set_quantum(&pipeline->clock, now.mono_ns - commit->start_ns);
 }
 
 static void count_replies(struct pipeline *pipeline) {

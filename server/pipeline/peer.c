@@ -237,7 +237,7 @@ static bool check_registrations(struct pipeline *pipeline, struct now now) {
         int r = ENGINE_STEP_UNFINISHED;
 
         while (r == ENGINE_STEP_UNFINISHED && !commit_is_due(pipeline) &&
-               !quantum_is_over(&pipeline->clock.quantum)) {
+               !work_clock_is_over(&pipeline->clock)) {
                 retained.is_continued = peer->is_check_begun;
                 r = engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);
                 peer->is_check_begun = true;

@@ -43,7 +43,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                           .instance_id = slice_from_string(state->header.instance_id) },
         };
         memcpy(pipeline->peer.secret, config->companion_secret, sizeof(config->companion_secret));
-        quantum_set_limit(&pipeline->clock.quantum, 0);
+        work_clock_set_quantum(&pipeline->clock, 0);
         pipeline_set_max_packet(pipeline, MESSAGE_PACKET_MAX);
         *ret_pipeline = pipeline;
         return 0;

@@ -152,7 +152,7 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
-               !quantum_is_over(&pipeline->clock.quantum)) {
+               !work_clock_is_over(&pipeline->clock)) {
                 int64_t start_ns = pipeline->clock.read_ns;
 
                 is_control = item->kind == QUEUE_CONTROL;
@@ -179,5 +179,5 @@ void serve_waiting(struct pipeline *pipeline, struct now now) {
         }
         /* The caller reads before more is served. And test control may have changed the clock. */
         if (queue_first(&pipeline->queue))
-                quantum_end(&pipeline->clock.quantum);
+                work_clock_end(&pipeline->clock);
 }

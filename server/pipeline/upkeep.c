@@ -24,7 +24,7 @@ static void tick_engine(struct pipeline *pipeline, struct now now) {
 
         work_clock_resume(&pipeline->clock, now);
         while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && pipeline_can_step(pipeline) &&
-               !quantum_is_over(&pipeline->clock.quantum)) {
+               !work_clock_is_over(&pipeline->clock)) {
                 if (engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects) < 0) {
                         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;

@@ -20,15 +20,11 @@
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
 
-struct quantum {
-        int64_t limit_ns;
-        int64_t used_ns;
-};
-
 struct work_clock {
         const struct pipeline_callbacks *callbacks; /* borrowed */
         int64_t read_ns;                            /* monotonic: the present work began then */
-        struct quantum quantum;
+        int64_t quantum_ns;
+        int64_t used_ns; /* of the quantum */
 };
 
 /*
@@ -40,10 +36,11 @@ void work_clock_resume(struct work_clock *clock, struct now now);
 /* Read the clock: the present work has ended. Add its time to the quantum, and to *work_ns of the batch. */
 void work_clock_charge(struct work_clock *clock, int64_t *work_ns);
 
-/* No further work until work_clock_resume(). */
-void quantum_end(struct quantum *quantum);
+/* End the quantum: no further work until work_clock_resume(). */
+void work_clock_end(struct work_clock *clock);
 
-bool quantum_is_over(const struct quantum *quantum);
+/* Return whether the quantum is over. */
+bool work_clock_is_over(const struct work_clock *clock);
 
-/* Set the limit of each quantum. commit_ns: how long the last commit took; 0: none. */
-void quantum_set_limit(struct quantum *quantum, int64_t commit_ns);
+/* Set the length of the quanta. commit_ns: how long the last commit took; 0: none. */
+void work_clock_set_quantum(struct work_clock *clock, int64_t commit_ns);
