@@ -173,11 +173,21 @@ static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now 
         return 0;
 }
 
+/*
+ * Return true if the batch must be stored before its replies: it has changes; a reply has a version that is
+ * not stored; the run of a broker, the lease, or a check of the storage requires a commit; or the lease has
+ * ended. Call after the execution: a reply may have read what another writer has replaced, and then only a
+ * commit proves that there is none.
+ */
+static bool must_be_stored(const struct pipeline *pipeline) {
+        return pipeline->storage &&
+               (batch_has_changes(&pipeline->batch) || pipeline->batch.is_commit_required ||
+                !storage_has_lease(pipeline->storage));
+}
+
 void commit_begin(struct pipeline *pipeline, struct now now) {
         const struct batch *batch = &pipeline->batch;
-        /* Ask for the lease after the execution: a reply may have read what another writer has replaced. */
-        bool is_stored = pipeline->storage && (batch->is_commit_required || batch_has_changes(batch) ||
-                                               !storage_has_lease(pipeline->storage));
+        bool is_stored = must_be_stored(pipeline);
         int r;
 
         observation_add_changes(&pipeline->observation, &batch->effects, now);

@@ -24,8 +24,8 @@ struct batch_commit {
 bool commit_is_due(const struct pipeline *pipeline);
 
 /*
- * End the open batch. It is committed if it has changed something, or if is_commit_required; else it is
- * publishing at once. Only pipeline_advance() calls this function.
+ * End the open batch. It is committed, or is publishing at once if nothing has to be stored before its
+ * replies. Only pipeline_advance() calls this function.
  */
 void commit_begin(struct pipeline *pipeline, struct now now);
 
