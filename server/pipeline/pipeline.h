@@ -19,9 +19,10 @@
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
  * pipeline_committed(), pipeline_check_storage(), pipeline_set_policy(), pipeline_disconnected(). An
- * event only notes what has happened. When the caller has reported the events of a wake-up, and
- * before it waits for the next one, it calls pipeline_advance(), which does all that follows from
- * them and from the time: it identifies the broker, and executes, commits and publishes.
+ * event executes no request, begins no commit, and publishes nothing. When the caller has reported the
+ * events of a wake-up, and before it waits for the next one, it calls pipeline_advance(), which does
+ * all that follows from them and from the time: it identifies the broker, and executes, commits and
+ * publishes.
  *
  * The pipeline decides when a batch ends. Not thread-safe: only the storage_commit() of
  * callbacks.start_commit() runs on another thread.
