@@ -130,7 +130,9 @@ static void take_objects(struct command_run *run, struct listing *listing, const
                         add_row(listing, object);
                         continue;
                 }
-                line = json_dumps(object, JSON_COMPACT);
+                line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII); /* no terminal sequences */
+                if (!line)
+                        run->output.failed = true;
                 buf_append_format(&run->output, "%s\n", line ?: "");
         }
         output_write(&run->output);

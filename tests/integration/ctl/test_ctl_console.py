@@ -170,6 +170,7 @@ def test_hostile_keys_stay_on_their_line(site, ctl, monitor):
         assert all(0x20 <= byte < 0x7f for byte in fields[5])
         assert ctl.ok("watchers", "-", stdin=key).splitlines()[1].startswith(fields[5] + b"  ")
     assert len(ctl.ok("watchers").splitlines()) == 1 + len(HOSTILE)
+    assert all(0x20 <= byte < 0x7f for line in ctl.ok("watchers", "--json").splitlines() for byte in line)
 
 
 def test_monitor_prints_what_happens(site, ctl, monitor):
