@@ -81,7 +81,9 @@ static void server_on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
-        if (server->cluster.is_member && server->commit_worker.is_running)
+        if (server->gives_up)
+                server_limit_release(server); /* the loop ends after the commit, if one is running */
+        else if (server->cluster.is_member && server->commit_worker.is_running)
                 _exit(server->exit_code); /* while etcd is away, the commit does not end */
         http_close(take_ptr(&server->http));
         console_close(server->console);

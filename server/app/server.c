@@ -264,10 +264,13 @@ static void set_early_signals(void) {
         signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
 }
 
-/* While etcd is away, wait for one lease: then the others need not be told any more. */
-static void release_lead(const struct server *server) {
+void server_limit_release(const struct server *server) {
         signal(SIGALRM, exit_at_once);
         alarm((unsigned int)(server->config.etcd.lease_ms / MS_PER_S));
+}
+
+static void release_lead(const struct server *server) {
+        server_limit_release(server);
         if (storage_etcd_give_up(server->storage) == 0)
                 log_info("this member has given up: another one may lead");
 }

@@ -60,6 +60,25 @@ def test_a_leader_that_is_stopped_during_a_commit_leads_again(make_cluster):
     leader.member.wait_for_log("an earlier process of this member led")
 
 
+def test_a_leader_that_gives_up_during_a_commit_gives_up_after_it(make_cluster):
+    cluster = make_cluster(has_proxies=True, flags=LONG_LEASE)
+    leader = cluster.wait_for_leader()
+    client = leader.connect()
+
+    for proxy in leader.proxies:
+        proxy.hold_replies()
+    client.begin("SET", "k", "value")
+    wait_until(lambda: any(proxy.has_held_replies() for proxy in leader.proxies), "etcd replies")
+    leader.member.send_signal(signal.SIGUSR2)
+    wait_until(lambda: leader.member.readiness() is None, "the leader stops")
+    for proxy in leader.proxies:
+        proxy.mend()
+
+    leader.member.wait_for_log("this member has given up")
+    cluster.wait_for_leader(cluster.other_than(leader))
+    assert ClusterClient(cluster).value_of("k") == b"value"
+
+
 def test_a_leader_that_is_cut_off_from_etcd_serves_no_longer(make_cluster, counters):
     cluster = make_cluster(has_proxies=True)
     running = counters(cluster)
