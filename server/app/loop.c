@@ -149,13 +149,17 @@ static enum mqtt_read_mode choose_read_mode(const struct server *server) {
 
 void server_advance(uv_prepare_t *prepare) {
         struct server *server = prepare->data;
+        struct now now;
 
         if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
                 uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
         if (!server->link)
                 return;
 
-        pipeline_advance(server->pipeline, server_now(server));
+        now = server_now(server);
+        if (server->control)
+                control_tick(server->control);
+        pipeline_advance(server->pipeline, now);
         link_set_read_mode(server->link, choose_read_mode(server));
         set_deadline_timer(server);
         if (server->is_stopping && pipeline_is_idle(server->pipeline) &&

@@ -146,30 +146,21 @@ static int set_seed(struct control_call *call) {
 
 /* clock */
 
-/*
- * Before the reply to the clock command, expire keys and send delayed replies whose deadlines the
- * clock has passed.
- */
-static int expire_overdue(struct control_call *call) {
-        struct control *control = call->control;
-        struct now now = test_clock_read(&control->clock, control->real);
-        int r;
-
-        r = pipeline_expire_keys(control->pipeline, now);
-        delayed_replies_send(&control->delayed, control->pipeline, now.mono_ns);
-        request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
-        return r;
-}
-
+/* Before the reply, expire keys and send delayed replies whose deadlines the clock has passed. */
 static int advance_clock(struct control_call *call) {
+        struct control *control = call->control;
         int64_t duration_ms;
+        int r;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
                 return call_refuse_words(call,
                                          "a duration, such as 500ms, 10s or 1h, was expected after advance");
-        if (test_clock_advance(&call->control->clock, duration_ms) < 0)
+        if (test_clock_advance(&control->clock, duration_ms) < 0)
                 return call_refuse(call, "the clock can be advanced by 100 years between two resets");
-        return expire_overdue(call);
+
+        r = pipeline_expire_keys(control->pipeline, test_clock_read(&control->clock, control->real));
+        control_tick(control);
+        return r;
 }
 
 static int set_clock(struct control_call *call) {

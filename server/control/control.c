@@ -148,27 +148,23 @@ static int control_on_notification(void *userdata, struct slice client,
 
 /* 3. Time */
 
-static void control_on_tick(void *userdata, struct now now) {
-        struct control *control = userdata;
-
-        delayed_replies_send(&control->delayed, control->pipeline, now.mono_ns);
-        request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
-}
-
-static int64_t control_next_deadline(void *userdata) {
-        const struct control *control = userdata;
-
-        return delayed_replies_next_deadline(&control->delayed);
-}
-
 struct now control_now(struct control *control, struct now real) {
         control->real = real;
         return test_clock_read(&control->clock, real);
 }
 
+void control_tick(struct control *control) {
+        struct now now = test_clock_read(&control->clock, control->real);
+
+        delayed_replies_send(&control->delayed, control->pipeline, now.mono_ns);
+        request_waits_end(&control->waits, control->pipeline, control->real.mono_ns);
+}
+
 int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real) {
-        int64_t remaining_ns = test_clock_remaining_ns(&control->clock, deadline_ns, real);
+        int64_t delayed_ns = delayed_replies_next_deadline(&control->delayed);
         int64_t wait_ns = request_waits_next_deadline(&control->waits);
+        int64_t remaining_ns = test_clock_remaining_ns(
+                &control->clock, delayed_ns < deadline_ns ? delayed_ns : deadline_ns, real);
 
         if (wait_ns != INT64_MAX && wait_ns - real.mono_ns < remaining_ns)
                 remaining_ns = wait_ns - real.mono_ns;
@@ -192,8 +188,6 @@ int control_new(struct control **ret_control, struct pipeline *pipeline, outage_
                 .request = control_on_request,
                 .reply = control_on_reply,
                 .notification = control_on_notification,
-                .tick = control_on_tick,
-                .next_deadline = control_next_deadline,
                 .userdata = control,
         };
         pipeline_set_hooks(pipeline, &control->hooks);

@@ -65,7 +65,13 @@ struct control *control_free(struct control *control);
 struct now control_now(struct control *control, struct now real);
 
 /*
- * Return the real nanoseconds until pipeline_advance() must be called; INT64_MAX for never.
- * deadline_ns: the result of pipeline_next_deadline(), in the time of the test clock.
+ * Send the delayed replies and end the waits that are due at the latest control_now(). Call before
+ * pipeline_advance().
+ */
+void control_tick(struct control *control);
+
+/*
+ * Return the real nanoseconds until control_tick() and pipeline_advance() must be called; INT64_MAX for
+ * never. deadline_ns: the result of pipeline_next_deadline(), in the time of the test clock.
  */
 int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real);

@@ -37,8 +37,5 @@ struct hooks {
         int (*notification)(void *userdata, struct slice client,
                             const struct pending_notification *notification);
 
-        /* As pipeline_advance() and pipeline_next_deadline(): what is due, and when. */
-        void (*tick)(void *userdata, struct now now);
-        int64_t (*next_deadline)(void *userdata);
         void *userdata;
 };

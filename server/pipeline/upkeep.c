@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "pipeline/hooks.h"
 #include "pipeline/internal.h"
 
 /* A commit that takes longer than this is stalled. */
@@ -44,8 +43,6 @@ void upkeep_tick(struct pipeline *pipeline, struct now now) {
         peer_tick(&pipeline->peer, now);
         outbox_frames_tick(&pipeline->frames, now);
         requesters_expire(&pipeline->requesters, now.mono_ns);
-        if (pipeline->hooks)
-                pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
         if (now.mono_ns >= lease_renewal_ns(pipeline))
@@ -57,7 +54,6 @@ static int64_t earlier_deadline(int64_t a_ns, int64_t b_ns) {
 }
 
 int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
-        const struct hooks *hooks = pipeline->hooks;
         bool can_step = pipeline_can_step(pipeline);
         int64_t deadline_ns = can_step ? engine_next_deadline(pipeline->state->engine) : INT64_MAX;
 
@@ -67,8 +63,6 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
                 deadline_ns = pipeline->upkeep.next_tick_ns;
-        if (hooks)
-                deadline_ns = earlier_deadline(deadline_ns, hooks->next_deadline(hooks->userdata));
         deadline_ns = earlier_deadline(deadline_ns, lease_renewal_ns(pipeline));
         deadline_ns = earlier_deadline(deadline_ns, pipeline->frames.deadline_ns);
         deadline_ns = earlier_deadline(deadline_ns, requesters_next_deadline(&pipeline->requesters));

@@ -171,10 +171,17 @@ static void pass_time(struct world *world, uint64_t ms) {
         world->real.mono_ns += (int64_t)ms * 1000000;
 }
 
+static void advance(struct world *world) {
+        struct now now = read_clock(world);
+
+        control_tick(world->control);
+        pipeline_advance(world->pipeline, now);
+}
+
 static void work(struct world *world) {
-        pipeline_advance(world->pipeline, read_clock(world));
+        advance(world);
         if (control_ns_until_tick(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
-                pipeline_advance(world->pipeline, read_clock(world));
+                advance(world);
         ASSERT(world->n_replies <= world->n_asked);
 }
 
@@ -202,17 +209,17 @@ static void finish(struct world *world) {
 
         /* a tick executes at most one control request */
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
-                pipeline_advance(world->pipeline, read_clock(world));
+                advance(world);
         world->n_asked++;
         send_message(world, TOPIC_CONTROL, "control-replies", "control", reset);
-        pipeline_advance(world->pipeline, read_clock(world));
-        pipeline_advance(world->pipeline, read_clock(world));
+        advance(world);
+        advance(world);
         ASSERT(world->n_replies == world->n_asked);
 
         n_sent = world->n_sent;
         send_message(world, TOPIC_INVOKE, "clients/client-1/replies", "request",
                      slice_from_string(requests[2]));
-        pipeline_advance(world->pipeline, read_clock(world));
+        advance(world);
         ASSERT(world->n_sent == n_sent + 1);
 }
 
@@ -234,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         pipeline_set_transport(world.pipeline, (struct transport){ publish, stub_has_room, &world });
         ASSERT(control_new(&world.control, world.pipeline, begin_outage, NULL) == 0);
         pipeline_connected(world.pipeline, false);
-        pipeline_advance(world.pipeline, read_clock(&world));
+        advance(&world);
 
         for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)
                 step(&world, &input);

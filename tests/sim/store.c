@@ -284,16 +284,6 @@ static int notify_once(void *userdata, struct slice client,
         return 1;
 }
 
-static void ignore_tick(void *userdata, struct now now) {
-        (void)userdata;
-        (void)now;
-}
-
-static int64_t no_deadline(void *userdata) {
-        (void)userdata;
-        return INT64_MAX;
-}
-
 static void ignore_control(void *userdata, const struct message *message, struct now now) {
         (void)userdata;
         (void)message;
@@ -306,8 +296,6 @@ static void observe_turns(struct world *world) {
         world->hooks = (struct hooks){ .request = count_request,
                                        .reply = publish_reply,
                                        .notification = notify_once,
-                                       .tick = ignore_tick,
-                                       .next_deadline = no_deadline,
                                        .userdata = world };
         if (IS_PLANTED(PLANTED_SHARED_QUEUE))
                 world->hooks.control = ignore_control;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "base/time_units.h"
 #include "control/control.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
@@ -29,6 +30,14 @@ static struct control *set_up(struct broker *broker) {
         cr_assert_eq(control_new(&control, broker->pipeline, note_outage, NULL), 0);
         control_now(control, broker->now);
         return control;
+}
+
+/* As the loop of the daemon does it. */
+static void pass_ms(struct broker *broker, struct control *control, int64_t ms) {
+        broker_pass_ms(broker, ms);
+        control_now(control, broker->now);
+        control_tick(control);
+        broker_tick(broker);
 }
 
 static void tear_down(struct broker *broker, struct control *control) {
@@ -112,8 +121,7 @@ Test(control, bytes_of_delayed_replies_are_limited) {
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 0);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_TOO_MANY_WAITING], 37);
         for (int round = 0; round < 2; round++) {
-                broker_pass_ms(&broker, 5000);
-                broker_tick(&broker);
+                pass_ms(&broker, control, 5000);
                 cr_expect_eq(broker.n_sent,
                              round == 0 ? 63 : 1); /* of 64 MiB: each reply is slightly longer than 1 MiB */
                 broker_forget(&broker);
@@ -136,9 +144,10 @@ Test(control, replies_are_not_delayed_past_their_expiry) {
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_expiry = true,
                                                        .expiry_s = expiry_s });
         broker_flush(&broker);
-        broker_pass_ms(&broker, 2500);
-        broker_tick(&broker);
+        cr_expect_eq(control_ns_until_tick(control, INT64_MAX, broker.now), 2500 * NS_PER_MS);
+        pass_ms(&broker, control, 2500);
 
+        cr_expect_eq(control_ns_until_tick(control, INT64_MAX, broker.now), INT64_MAX);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
         cr_assert_str_eq(broker_sent(&broker), "replies:$-1 replies:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);

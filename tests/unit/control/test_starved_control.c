@@ -57,7 +57,10 @@ static void world_init(struct world *world) {
 }
 
 static void tick(struct world *world) {
-        pipeline_advance(world->pipeline, control_now(world->control, world->real));
+        struct now now = control_now(world->control, world->real);
+
+        control_tick(world->control);
+        pipeline_advance(world->pipeline, now);
 }
 
 static void world_deinit(struct world *world) {

@@ -942,15 +942,8 @@ static bool publish_reply(void *userdata, uint64_t number, const struct message 
         return true;
 }
 
-static void do_nothing_due(void *userdata, struct now now) {
-        (void)userdata;
-        (void)now;
-}
-
 Test(with_plugin, fault_rules_of_control_repeat_and_omit_recipients) {
-        const struct hooks hooks = {
-                .request = no_number, .reply = publish_reply, .notification = fault, .tick = do_nothing_due
-        };
+        const struct hooks hooks = { .request = no_number, .reply = publish_reply, .notification = fault };
 
         register_many(3);
         pipeline_set_hooks(broker.pipeline, &hooks);
@@ -966,9 +959,7 @@ static int omit(void *userdata, struct slice client, const struct pending_notifi
 }
 
 Test(with_plugin, change_without_recipients_is_delivered_with_an_empty_frame) {
-        const struct hooks hooks = {
-                .request = no_number, .reply = publish_reply, .notification = omit, .tick = do_nothing_due
-        };
+        const struct hooks hooks = { .request = no_number, .reply = publish_reply, .notification = omit };
         struct gauges gauges;
 
         register_many(1);

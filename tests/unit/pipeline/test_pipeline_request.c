@@ -387,15 +387,8 @@ static uint64_t refuse_request(void *userdata, struct invocation *invocation, st
         return 0;
 }
 
-static void do_nothing_due(void *userdata, struct now now) {
-        (void)userdata;
-        (void)now;
-}
-
 Test(request, of_test_control_is_answered_to_its_sender) {
-        const struct hooks hooks = { .control = reply_to_control,
-                                     .request = refuse_request,
-                                     .tick = do_nothing_due };
+        const struct hooks hooks = { .control = reply_to_control, .request = refuse_request };
         struct asked asked[2] = { 0 };
 
         pipeline_set_hooks(broker.pipeline, &hooks);
