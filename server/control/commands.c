@@ -19,6 +19,7 @@
 #include "control/test_clock.h"
 #include "exports/export_reader.h"
 #include "pipeline/control_operations.h"
+#include "pipeline/inspection.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
@@ -276,27 +277,38 @@ static int list_notifications(struct control_call *call) {
         return list_journal(call, &form, &call->control->notifications);
 }
 
+struct watcher_list {
+        const struct selection *selection;
+        uint64_t budget;
+        struct buf *text;
+};
+
+static void add_watcher(void *userdata, const struct registration *watcher) {
+        struct watcher_list *list = userdata;
+
+        if (!selection_matches(list->selection, watcher->client_id, VERB_UNKNOWN, watcher->key_name,
+                               &list->budget))
+                return;
+        json_begin(list->text);
+        json_add_bytes(list->text, "client", watcher->client_id, false);
+        json_add_bytes(list->text, "key", watcher->key_name, false);
+        json_end(list->text);
+}
+
 static int list_watchers(struct control_call *call) {
         CLEANUP(query_deinit) struct query query = { 0 };
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        struct registration_cursor cursor = { 0 };
-        const struct registration *watcher;
-        uint64_t budget = JOURNAL_STEPS_MAX;
+        struct watcher_list list = { &query.selection, JOURNAL_STEPS_MAX, &text };
+        struct watchers_query page = { 0 };
         int r;
 
         r = call_read_query(call, 0, &of_keys, &query);
         if (r < 0)
                 return r;
-        while ((watcher = pipeline_each_registration(call->control->pipeline, &cursor))) {
-                if (!selection_matches(&query.selection, watcher->client_id, VERB_UNKNOWN, watcher->key_name,
-                                       &budget))
-                        continue;
-                json_begin(&text);
-                json_add_bytes(&text, "client", watcher->client_id, false);
-                json_add_bytes(&text, "key", watcher->key_name, false);
-                json_end(&text);
-        }
-        return budget == 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
+        do
+                page.position = pipeline_list_watchers(call->control->pipeline, &page, add_watcher, &list);
+        while (page.position > 0);
+        return list.budget == 0 ? call_refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
 
 /* wait-for */

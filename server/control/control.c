@@ -16,6 +16,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/control_operations.h"
 #include "pipeline/hooks.h"
+#include "pipeline/inspection.h"
 #include "protocol/properties.h"
 
 /* The fault of a request is known at its reply, unless a later request of its batch has 15 MiB. */

@@ -66,22 +66,6 @@ void pipeline_count_expired(struct pipeline *pipeline) {
         pipeline->counters.n_expired++;
 }
 
-struct registration *pipeline_each_registration(const struct pipeline *pipeline,
-                                                struct registration_cursor *cursor) {
-        return engine_each_registration(pipeline->state->engine, cursor);
-}
-
-void pipeline_append_version(const struct pipeline *pipeline, struct version version, struct buf *text) {
-        const struct encoder *encoder = &pipeline->encoder;
-
-        hlc_append(text, (struct hlc){ version.wall_ms, version.counter, encoder->node_id },
-                   encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
-}
-
-enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline) {
-        return peer_broker_kind(&pipeline->peer);
-}
-
 int pipeline_reset(struct pipeline *pipeline) {
         struct engine *engine;
         int r;

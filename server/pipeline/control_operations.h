@@ -41,15 +41,6 @@ void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason);
  */
 void pipeline_count_expired(struct pipeline *pipeline);
 
-/* Iterate over the registrations: engine_each_registration(). */
-struct registration *pipeline_each_registration(const struct pipeline *pipeline,
-                                                struct registration_cursor *cursor);
-
-/* Append the version as a reply has it. */
-void pipeline_append_version(const struct pipeline *pipeline, struct version version, struct buf *text);
-
-enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
-
 /* Call the functions below only from the hook `control`: the batch is empty there. */
 
 /*

@@ -52,10 +52,21 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
         ret_gauges->has_disk = pipeline->storage && storage_usage(pipeline->storage, &ret_gauges->disk);
 }
 
-/* 2. For the console */
+/* 2. For the console and test control */
 
 void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients) {
         pipeline->observation = (struct observation){ .events = events, .clients = clients };
+}
+
+enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline) {
+        return peer_broker_kind(&pipeline->peer);
+}
+
+void pipeline_append_version(const struct pipeline *pipeline, struct version version, struct buf *text) {
+        const struct encoder *encoder = &pipeline->encoder;
+
+        hlc_append(text, (struct hlc){ version.wall_ms, version.counter, encoder->node_id },
+                   encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
 }
 
 struct registration_usage pipeline_client_usage(const struct pipeline *pipeline, struct slice client) {

@@ -6,10 +6,16 @@
 struct client_table;
 struct event_log;
 
-/* For the console: begin to record what happens, and read the present state. */
+/* For the console and test control: begin to record what happens, and read the present state. */
 
 /* Record what happens from now on: observation/observation.h. Both are borrowed until pipeline_free(). */
 void pipeline_observe(struct pipeline *pipeline, struct event_log *events, struct client_table *clients);
+
+/* The kind of the broker that is served; BROKER_UNKNOWN: none. */
+enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
+
+/* Append the version as a reply has it. */
+void pipeline_append_version(const struct pipeline *pipeline, struct version version, struct buf *text);
 
 /* What the registrations of this client use. */
 struct registration_usage pipeline_client_usage(const struct pipeline *pipeline, struct slice client);

@@ -11,7 +11,6 @@
 #include "http/console/files.h"
 #include "http/console/health.h"
 #include "http/console/internal.h"
-#include "pipeline/control_operations.h"
 
 /* 1. The page, the session and health */
 

@@ -17,7 +17,6 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "http/console/internal.h"
-#include "pipeline/control_operations.h"
 
 /* Streams get new events after this time at the latest. More often would cost more of each commit. */
 #define STREAM_INTERVAL_MS 100

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "codec/encoder.h"
 #include "http/console/internal.h"
-#include "pipeline/control_operations.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"

@@ -2,10 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/array.h"
 #include "base/time_units.h"
 #include "control/control.h"
+#include "pipeline/inspection.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
 
@@ -180,6 +182,32 @@ Test(control, pattern_that_takes_too_long_is_refused) {
                 cr_expect(slice_starts_with(broker_sent_message(&broker, 0)->payload,
                                             slice_from_string(refused)));
         }
+        tear_down(&broker, control);
+}
+
+Test(control, all_watchers_are_listed) {
+        enum { N_WATCHERS = 2 * WATCHERS_PAGE_MAX + 1 };
+        struct control *control;
+        struct broker broker;
+        struct slice lines;
+        size_t n = 0;
+
+        control = set_up(&broker);
+        for (int i = 0; i < N_WATCHERS; i++) {
+                char key[8];
+
+                snprintf(key, sizeof(key), "%d", i);
+                broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), slice_from_string(key)),
+                                                       .source = S("c") });
+        }
+        broker_flush(&broker);
+        broker_forget(&broker);
+
+        ask_words(&broker, (struct slice[WORDS_MAX]){ S("watchers") });
+        lines = broker_sent_message(&broker, 0)->payload;
+        for (size_t i = 0; i < lines.length; i++)
+                n += lines.data[i] == '{';
+        cr_expect_eq(n, N_WATCHERS);
         tear_down(&broker, control);
 }
 
