@@ -92,19 +92,10 @@ static void server_on_session_discarded(void *userdata) {
                 "it; let the broker refuse such messages (EMQX: mqtt.strict_mode = true)");
 }
 
-/* With --dev the store subscribes to the control topic also without --control, to say so at once. */
-static bool is_for_absent_control(const struct server *server, const struct message *message) {
-        return server->config.dev && !server->control &&
-               slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL));
-}
-
 static void server_on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
-        if (is_for_absent_control(server, message))
-                control_refuse(server->pipeline, message);
-        else
-                pipeline_receive(server->pipeline, message, server_now(server));
+        pipeline_receive(server->pipeline, message, server_now(server));
 }
 
 static void server_on_dropped(void *userdata) {
@@ -133,9 +124,7 @@ int server_open_link(struct server *server) {
                  * QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with.
                  */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
-                { .filter = config->control || config->dev ? TOPIC_CONTROL : NULL,
-                  .qos = 2,
-                  .required = true },
+                { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
                 /* The plugin reads these lines, and drops them: server/plugin/slow_watchers.c. */
                 { .filter = BROKER_LOG_NOTICE },
         };

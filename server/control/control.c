@@ -209,10 +209,3 @@ struct control *control_free(struct control *control) {
         free(control);
         return NULL;
 }
-
-void control_refuse(struct pipeline *pipeline, const struct message *message) {
-        if (pipeline_check_properties(pipeline, message))
-                pipeline_send_reply(pipeline, message,
-                                    SLICE_LITERAL("-ERR this store runs without test control: start "
-                                                  "statestored with --control\r\n"));
-}

@@ -49,12 +49,6 @@ typedef int outage_function(void *userdata, enum outage_of of, int64_t duration_
 int control_new(struct control **ret_control, struct pipeline *pipeline, outage_function *begin_outage,
                 void *userdata);
 
-/*
- * Reply with an error to a message on TOPIC_CONTROL, for a store without test control: otherwise the
- * test would wait for its timeout.
- */
-void control_refuse(struct pipeline *pipeline, const struct message *message);
-
 /* Accepts NULL, returns NULL. */
 struct control *control_free(struct control *control);
 

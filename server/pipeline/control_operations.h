@@ -6,11 +6,10 @@
 struct export_reader;
 
 /*
- * The functions with which test control (server/control) changes the pipeline. Call them only from
- * the hooks of pipeline/hooks.h, and before pipeline_receive() to reply to a message instead of
- * passing it on. All but pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect
- * at once, not when the batch is committed. This is safe: with test control the storage stores
- * nothing, so no commit can fail.
+ * The functions with which test control (server/control) changes the pipeline. Call them only from the
+ * hooks of pipeline/hooks.h, and those that send also before pipeline_advance(). All but
+ * pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect at once, not when the
+ * batch is committed. This is safe: with test control the storage stores nothing, so no commit can fail.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */
