@@ -7,8 +7,9 @@
  * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL
  * empty the store, move its clock, inject faults, and list the requests that the store received.
  * They have the same format as requests to the store. Test control uses the real engine with its
- * checks and error texts. Apart from the commands reset and seed, it acts at three places only: the
- * clock, the arrival of requests, and the sending of replies and notifications.
+ * checks and error texts. The commands reset, seed and expire change its keys, and outage ends the
+ * connection to the broker. All else acts at three places only: the clock, the arrival of requests, and
+ * the sending of replies and notifications.
  *
  * The commands are:
  *
