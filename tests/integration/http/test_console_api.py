@@ -292,10 +292,14 @@ def test_without_a_broker_the_reason_is_told(users):
     wait_until(lambda: users.console.status("/api/keys", users.bob) == 200, "the store serves again")
 
 
+def connect_from(console, address):
+    return socket.create_connection((console.host, int(console.port)), PATIENCE, (address, 0))
+
+
 def send_only(console, token, *words, address="127.0.0.1"):
     """Send a request from this address, and return the connection without reading the reply."""
     body = resp.request(*words)
-    connection = socket.create_connection((console.host, int(console.port)), PATIENCE, (address, 0))
+    connection = connect_from(console, address)
     connection.sendall(b"POST /api/request HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
                        b"Content-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n%s"
                        % (token.encode(), len(body), body))
@@ -340,6 +344,31 @@ def test_too_many_waiting_requests_are_refused_and_each_is_executed(site, tmp_pa
     assert of_bob.recv(1 << 16).startswith(b"HTTP/1.1 200")
     of_bob.close()
     wait_until(lambda: len(users.console.keys(users.alice, "key/*")) == 16, "each is executed")
+
+
+def open_stream(console, token, address):
+    """Return the connection, and the status of the response."""
+    connection = connect_from(console, address)
+    connection.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" % token.encode())
+    return connection, int(connection.recv(1 << 16).split()[1])
+
+
+@pytest.mark.parametrize("site", [True], indirect=True, ids=["plugin"])
+def test_too_many_streams_are_refused_until_one_ends(users):
+    """The server accepts 16 connections of one address."""
+    opened = [open_stream(users.console, users.bob, f"127.0.0.{2 + i // 16}") for i in range(33)]
+    assert [status for _, status in opened] == [200] * 32 + [429]
+
+    opened[0][0].close()
+    wait_until(lambda: opens_a_stream(users.console, users.bob), "another stream has room")
+    for connection, _ in opened:
+        connection.close()
+
+
+def opens_a_stream(console, token):
+    connection, status = open_stream(console, token, "127.0.0.5")
+    connection.close()
+    return status == 200
 
 
 def test_the_store_stops_with_open_streams_and_waiting_requests(users):
