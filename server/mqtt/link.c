@@ -44,7 +44,7 @@ struct link {
         size_t n_subscribed; /* SUBACKs received */
         bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        uv_timer_t timer;        /* the next attempt, or the timeout of SUBACKs or of closing */
+        uv_timer_t timer;        /* the next attempt, the timeout of SUBACKs or of closing, link_pause() */
         uint64_t backoff_ms;     /* the next pause */
         uint64_t asked_pause_ms; /* link_pause(): the next pause instead of the backoff; 0: none */
         unsigned int n_faults;   /* number of faults in succession: count_fault() */
@@ -434,8 +434,21 @@ static void count_published(struct link *link, const struct message *message, in
         }
 }
 
+/*
+ * link_pause() on an idle connection. While messages are outstanding, the wake-up by a PUBACK ends the
+ * connection: a message without PUBACK would be sent again.
+ */
+static void link_on_pause_timer(uv_timer_t *timer) {
+        struct link *link = timer->data;
+
+        if (link->n_outstanding == 0)
+                disconnect_if_due(link);
+}
+
 void link_pause(struct link *link, uint64_t pause_ms) {
         link->asked_pause_ms = pause_ms;
+        if (link->state == LINK_UP)
+                uv_timer_start(&link->timer, link_on_pause_timer, 0, 0);
 }
 
 int link_publish(void *userdata, const struct message *message, uint16_t *ret_id) {

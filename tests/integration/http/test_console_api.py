@@ -307,7 +307,7 @@ def send_only(console, token, *words, address="127.0.0.1"):
 
 
 def test_test_control_is_answered(tmp_path):
-    with running_double(tmp_path, "--control") as double:
+    with running_double(tmp_path, "--control", "--keepalive", "1h") as double:
         console = Console(double)
         client = double.connect("device")
         client.request("SET", "key", "value")
@@ -323,6 +323,8 @@ def test_test_control_is_answered(tmp_path):
         assert control("nonsense")[2].startswith(b"-ERR usage:")
         assert control("reset")[2] == b"+OK\r\n"
         assert console.request(None, "GET", "key")[0] == b"$-1\r\n"
+        assert control("outage", "store", "1ms")[2] == b"+OK\r\n"
+        wait_until(lambda: double.log().count("ready: serving") == 2, "the outage of an idle link begins and ends")
 
 
 @pytest.mark.parametrize("site", [True], indirect=True, ids=["plugin"])

@@ -414,10 +414,7 @@ Test(link, there_is_room_again_when_the_broker_reads_on) {
 
 /* The broker runs on the same loop, so it closes the connection only if the link does not block. */
 Test(link, a_pause_begins_when_the_broker_has_closed_the_connection) {
-        const uint8_t packet[] = { 0x30, 6, 0, 1, 't', 0, 'o', 'k' };
-
-        link_pause(store_link, 1);
-        broker_send(packet, sizeof(packet)); /* the wake-up of the link ends the connection */
+        link_pause(store_link, 1); /* on an idle connection */
         run_until(&broker.n_ends, 1);
         cr_expect_eq(n_downs, 0);
 
@@ -426,11 +423,30 @@ Test(link, a_pause_begins_when_the_broker_has_closed_the_connection) {
         run_until(&n_ups, 2);
 }
 
-Test(link, is_closed_while_a_pause_begins) {
-        const uint8_t packet[] = { 0x30, 6, 0, 1, 't', 0, 'o', 'k' };
+Test(link, a_pause_begins_after_the_puback) {
+        uint16_t id = publish(1, 10);
 
         link_pause(store_link, 1);
-        broker_send(packet, sizeof(packet));
+        run_until_received(1);
+        send_puback(id);
+        run_until(&broker.n_ends, 1);
+        cr_expect_eq(n_acknowledged, 1, "else the link would send the message again");
+}
+
+Test(link, a_pause_begins_when_all_is_written) {
+        fill();
+        link_pause(store_link, 1);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        uv_run(&loop, UV_RUN_NOWAIT); /* the timer of the pause */
+
+        broker_read();
+        run_until(&broker.n_ends, 1);
+        expect_all_in_order();
+        cr_expect_eq(n_downs, 0);
+}
+
+Test(link, is_closed_while_a_pause_begins) {
+        link_pause(store_link, 1);
         run_until(&broker.n_ends, 1);
         cr_expect_eq(n_downs, 0); /* teardown() closes the link */
 }
