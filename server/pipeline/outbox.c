@@ -96,22 +96,10 @@ void outbox_count_notifications(struct outbox *outbox, const struct pending_noti
                 counters->n_notifications_deleted += n;
 }
 
-void outbox_lose(struct outbox *outbox, size_t n_messages) {
-        if (!outbox->backend->is_kept) {
-                n_messages = 1; /* it is a record for all recipients */
+void outbox_lose(struct outbox *outbox) {
+        drops_out_of_memory(outbox->drops);
+        if (!outbox->backend->is_kept)
                 outbox_fail(outbox);
-        }
-        while (n_messages-- > 0)
-                drops_out_of_memory(outbox->drops);
-}
-
-static size_t count_recipients(struct slice recipients) {
-        struct recipient recipient;
-        size_t n = 0;
-
-        while (recipients_next(&recipients, &recipient))
-                n++;
-        return n;
 }
 
 /*
@@ -131,8 +119,10 @@ static bool publish_notifications(struct outbox *outbox, const struct batch *bat
                         outbox->backend->publish_notification(outbox->backend_data, batch, next, &message,
                                                               &recipients);
                 } else {
-                        outbox_lose(outbox, count_recipients(recipients));
-                        recipients.length = 0;
+                        struct recipient recipient;
+
+                        while (recipients_next(&recipients, &recipient))
+                                outbox_lose(outbox);
                 }
                 if (recipients.length == 0)
                         set_published_sequence(outbox, next->sequence);
@@ -170,7 +160,7 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
                 return;
         }
         if (r < 0) {
-                outbox_lose(outbox, 1);
+                outbox_lose(outbox);
                 return;
         }
 

@@ -139,11 +139,11 @@ bool outbox_is_waiting(const struct outbox *outbox);
 void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
 
 /*
- * Memory is short for a reply, or for a notification in so many messages: count and log it. If the
+ * Memory is short for a reply, or for a notification to a client: count and log one drop. If the
  * transport keeps nothing, close the outbox, too: the plugin must not get the records behind a lost
  * one. After the next HELLO, it sends the request again, and gets the notification.
  */
-void outbox_lose(struct outbox *outbox, size_t n_messages);
+void outbox_lose(struct outbox *outbox);
 
 /* 4. For backends */
 

@@ -68,7 +68,7 @@ static void request_acknowledgement(struct outbox_frames *frames) {
         outbox_frames_flush(frames);
         frame_to_plugin_append(&frames->frame);
         if (buf_failed(&frames->frame))
-                outbox_lose(frames->outbox, 1);
+                outbox_lose(frames->outbox);
         outbox_frames_flush(frames);
 }
 
@@ -109,7 +109,7 @@ static int add_record(struct outbox_frames *frames, const struct frame_to_plugin
         frames->broker_bytes += broker_bytes;
         if (buf_failed(&frames->frame) || buf_failed(&frames->properties) ||
             buf_failed(&frames->connections))
-                outbox_lose(frames->outbox, 1);
+                outbox_lose(frames->outbox);
         return 0;
 }
 
@@ -305,7 +305,7 @@ static void frames_publish_reply(void *backend, const struct pending_reply *pend
         if (add_reply(frames, pending, message) != -EMSGSIZE)
                 return;
         if (encoder_reply(frames->outbox->encoder, &too_large, &error) < 0)
-                outbox_lose(frames->outbox, 1);
+                outbox_lose(frames->outbox);
         else
                 (void)add_reply(frames, pending, &error);
 }

@@ -83,7 +83,7 @@ static void publish_to_client(struct outbox_messages *messages,
 
         topic_append_notify(&topic, recipient->client, notification->key);
         if (!buf_text(&topic)) { /* the transport needs the NUL */
-                outbox_lose(outbox, 1);
+                outbox_lose(outbox);
                 return;
         }
         message.topic = buf_slice(&topic);

@@ -37,7 +37,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                 if (item->requester)
                         drops_out_of_memory(&pipeline->drops);
                 else
-                        outbox_lose(&pipeline->outbox, 1);
+                        outbox_lose(&pipeline->outbox);
                 return;
         }
         pending->requester = take_ptr(&item->requester);
