@@ -13,9 +13,10 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash;     /* of the request's key; 0 for a pattern */
-        size_t n_changes_left; /* for what a tick would do later */
-        bool is_authorized;    /* set by engine_execute(): the policy grants the request */
+        uint64_t key_hash;                /* of the request's key; 0 for a pattern */
+        size_t n_changes_left;            /* for what a tick would do later */
+        bool is_authorized;               /* the policy grants the request; false until it is executed */
+        struct request_identity identity; /* set by dedup_repeat() */
 };
 
 /*
@@ -23,9 +24,6 @@ struct request_step {
  * execution.
  */
 #define REQUEST_CHANGES 3
-
-/* Execute the request, whether it was executed before or not: check it, then call its command. */
-void engine_execute(struct request_step *step);
 
 /* The function of each verb: execute the request, and set *step->reply. */
 extern void (*const command_functions[N_VERBS])(struct request_step *step);

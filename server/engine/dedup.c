@@ -181,13 +181,6 @@ int64_t dedup_next_deadline(const struct dedup *dedup) {
 /* Maximum number of remembered replies that one request drops, after the limit was lowered. */
 #define DROPPED_MAX 16
 
-/* How a request is recognized when it comes again. */
-struct request_identity {
-        uint64_t number; /* 0: not by number */
-        bool has_content;
-        struct digest content, client; /* of the request and of its client id */
-};
-
 static struct request_identity identify_request(const struct engine *engine, const struct request *request) {
         const struct slice parts[] = {
                 request->client,  request->response_topic, request->correlation_data,
@@ -248,21 +241,37 @@ static bool is_of_batch(const struct effects *effects, uint64_t number, uint64_t
         return false;
 }
 
-/*
- * Reply as before, without executing the request. But execute a command with VERB_IS_RENEWED. Requests are
- * repeated in their order. So if a KEYNOTIFY and its STOP are both repeated, the registration has ended
- * afterwards, too.
- */
-static void repeat_reply(struct request_step *step, struct result former, bool is_of_earlier_batch) {
-        if (verbs[step->request->verb].flags & VERB_IS_RENEWED) {
-                engine_execute(step);
-                if (outcome_is_error(step->reply->result.outcome) || outcome_is_error(former.outcome))
-                        return;
-                is_of_earlier_batch = false; /* the registration may be new */
-        }
+static enum dedup_result repeat_reply(struct request_step *step, struct result former,
+                                      bool is_of_earlier_batch) {
         step->reply->result = former;
         step->reply->execution = EXECUTION_REPEATED;
         step->reply->is_of_earlier_batch = is_of_earlier_batch;
+        return verbs[step->request->verb].flags & VERB_IS_RENEWED ? DEDUP_RENEWED : DEDUP_REPLIED;
+}
+
+enum dedup_result dedup_repeat(struct request_step *step) {
+        struct request_identity *identity = &step->identity;
+        const struct executed_request *by_number;
+        const struct remembered_reply *by_content;
+
+        *identity = identify_request(step->engine, step->request);
+        by_number = find_by_number(&step->engine->dedup, identity->number);
+        if (by_number) {
+                *identity = (struct request_identity){ 0 }; /* it is remembered already */
+                return repeat_reply(step, by_number->result,
+                                    !is_of_batch(step->effects, by_number->number, 0));
+        }
+        /* First make room: a request that is executed and not remembered could be executed again. */
+        if (identity->number > 0 && effects_reserve_changes(step->effects, ENGINE_STEP_CHANGES_MAX) < 0) {
+                step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
+                return DEDUP_REPLIED;
+        }
+
+        by_content = find_by_content(step, identity);
+        if (!by_content)
+                return DEDUP_NEW;
+        identity->has_content = false; /* likewise */
+        return repeat_reply(step, by_content->result, !is_of_batch(step->effects, 0, by_content->number));
 }
 
 /* Return when to forget the reply to this request, in monotonic nanoseconds. */
@@ -282,8 +291,8 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
  * Remember the reply by content, as far as there is memory. Not if the policy does not grant the request:
  * a client without grants must not use up the disk, or the memory for remembered replies.
  */
-static void remember_by_content(const struct request_step *step, const struct request_identity *identity,
-                                struct change *change) {
+static void remember_by_content(const struct request_step *step, struct change *change) {
+        const struct request_identity *identity = &step->identity;
         struct dedup *dedup = &step->engine->dedup;
         int64_t forget_ns = remember_until(step->request, step->now.mono_ns);
         const struct remembered_reply *reply;
@@ -301,7 +310,8 @@ static void remember_by_content(const struct request_step *step, const struct re
         change->execution.forget_ns = forget_ns;
 }
 
-static void remember_execution(const struct request_step *step, const struct request_identity *identity) {
+void dedup_remember(const struct request_step *step) {
+        const struct request_identity *identity = &step->identity;
         struct executed_request *place = &step->engine->dedup.executions[executions_place(identity->number)];
         const struct result *result = &step->reply->result;
         struct change change = { .type = CHANGE_EXECUTION, .execution.result = *result };
@@ -309,7 +319,7 @@ static void remember_execution(const struct request_step *step, const struct req
         if (effects_reserve_changes(step->effects, 1) < 0)
                 return;
         if (identity->has_content)
-                remember_by_content(step, identity, &change);
+                remember_by_content(step, &change);
         if (identity->number > 0 && !outcome_is_error(result->outcome)) {
                 change.execution.number = identity->number;
                 change.execution.before = *place;
@@ -317,31 +327,6 @@ static void remember_execution(const struct request_step *step, const struct req
         }
         if (change.execution.reply_number > 0 || change.execution.number > 0)
                 effects_add_change(step->effects, change);
-}
-
-void dedup_execute(struct request_step *step) {
-        struct request_identity identity = identify_request(step->engine, step->request);
-        const struct executed_request *by_number = find_by_number(&step->engine->dedup, identity.number);
-        const struct remembered_reply *by_content;
-
-        if (by_number) {
-                repeat_reply(step, by_number->result, !is_of_batch(step->effects, identity.number, 0));
-                return;
-        }
-        /* First make room: a request that is executed and not remembered could be executed again. */
-        if (identity.number > 0 && effects_reserve_changes(step->effects, ENGINE_STEP_CHANGES_MAX) < 0) {
-                step->reply->result.outcome = OUTCOME_OUT_OF_MEMORY;
-                return;
-        }
-
-        by_content = find_by_content(step, &identity);
-        if (by_content) {
-                repeat_reply(step, by_content->result, !is_of_batch(step->effects, 0, by_content->number));
-                identity.has_content = false; /* it is remembered already */
-        } else {
-                engine_execute(step);
-        }
-        remember_execution(step, &identity);
 }
 
 void dedup_undo(struct dedup *dedup, const struct change *change) {

@@ -146,11 +146,27 @@ int64_t dedup_next_deadline(const struct dedup *dedup);
 struct change;
 struct request_step;
 
+/* How a request is recognized when it comes again. */
+struct request_identity {
+        uint64_t number; /* 0: not by number */
+        bool has_content;
+        struct digest content, client; /* of the request and of its client id */
+};
+
+enum dedup_result {
+        DEDUP_NEW,     /* execute the request */
+        DEDUP_RENEWED, /* the reply is the former one; execute the request again: VERB_IS_RENEWED */
+        DEDUP_REPLIED, /* do not execute the request: the reply is the former one, or OUT_OF_MEMORY */
+};
+
 /*
- * Execute the request by engine_execute() and remember its reply; or, if it was executed before, repeat
- * the reply.
+ * Look for an earlier execution of the request, and repeat its reply. Sets step->identity to what the
+ * request is not remembered by yet. OUT_OF_MEMORY: there is no room to remember a numbered request.
  */
-void dedup_execute(struct request_step *step);
+enum dedup_result dedup_repeat(struct request_step *step);
+
+/* Remember the reply by step->identity. Call it for every request, after dedup_repeat(). */
+void dedup_remember(const struct request_step *step);
 
 /* Revert a CHANGE_EXECUTION. */
 void dedup_undo(struct dedup *dedup, const struct change *change);

@@ -97,7 +97,8 @@ static enum outcome check_skew(const struct engine *engine, const struct request
         return OUTCOME_DONE;
 }
 
-void engine_execute(struct request_step *step) {
+/* Execute the request, whether it was executed before or not: check it, then call its command. */
+static void execute_request(struct request_step *step) {
         struct engine *engine = step->engine;
         const struct request *request = step->request;
         enum outcome outcome = check_skew(engine, request, step->now.wall_ms);
@@ -117,6 +118,21 @@ void engine_execute(struct request_step *step) {
         ASSERT(outcome_is_possible(request->verb, step->reply->result.outcome));
 }
 
+/*
+ * Execute a repeated request again, and reply as before. Requests are repeated in their order. So if a
+ * KEYNOTIFY and its STOP are both repeated, the registration has ended afterwards, too.
+ */
+static void renew_effect(struct request_step *step) {
+        struct reply former = *step->reply;
+
+        *step->reply = (struct reply){ 0 };
+        execute_request(step);
+        if (outcome_is_error(step->reply->result.outcome) || outcome_is_error(former.result.outcome))
+                return;
+        former.is_of_earlier_batch = false; /* the registration may be new */
+        *step->reply = former;
+}
+
 static void process_request(struct engine *engine, const struct event *event, struct now now,
                             struct effects *effects) {
         const struct request *request = event->request;
@@ -133,7 +149,17 @@ static void process_request(struct engine *engine, const struct event *event, st
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        dedup_execute(&step);
+        switch (dedup_repeat(&step)) {
+        case DEDUP_NEW:
+                execute_request(&step);
+                break;
+        case DEDUP_RENEWED:
+                renew_effect(&step);
+                break;
+        case DEDUP_REPLIED:
+                break;
+        }
+        dedup_remember(&step);
 }
 
 static int process_tick(struct engine *engine, struct now now, struct effects *effects) {
