@@ -27,7 +27,7 @@
  * built_from: see enum payload_source. For an outcome of a command with VERB_IS_REMEMBERED,
  * outcome_is_in_result() must be true.
  *
- * log: the level of the line that a refused request gets (pipeline/client_log.c), or
+ * log: the level of the line that a refused request gets (observation/client_log.c), or
  * OUTCOME_UNLOGGED. LOG_WARNING: the operator should investigate the store or the client.
  */
 #define OUTCOMES(REPLY, ERROR)                                                                              \
