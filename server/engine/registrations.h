@@ -3,6 +3,7 @@
 
 #include "engine/uthash_table.h"
 #include "hash/hash.h"
+#include "policy/policy.h"
 
 /*
  * The registrations of KEYNOTIFY (PROTOCOL.md "Notifications"). A registration is one client's
@@ -49,6 +50,12 @@ struct registration *registration_ref(struct registration *registration);
 
 /* Accepts NULL, returns NULL. */
 struct registration *registration_unref(struct registration *registration);
+
+/* Return the client of the registration. Borrows from it. */
+static inline struct request_origin registration_origin(const struct registration *registration) {
+        return (struct request_origin){ registration->client_id, registration->user,
+                                        registration->connection != 0 };
+}
 
 #define REGISTRATIONS_SHARD_BITS 8
 #define REGISTRATIONS_N_SHARDS   (UINT32_C(1) << REGISTRATIONS_SHARD_BITS)

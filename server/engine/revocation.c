@@ -7,8 +7,7 @@
 /* Return whether the policy grants the registration. */
 static bool is_granted(const struct engine *engine, const struct registration *registration) {
         const struct policy *policy = engine->config.policy;
-        const struct request_origin origin = { registration->client_id, registration->user,
-                                               registration->connection != 0 };
+        struct request_origin origin = registration_origin(registration);
         uint64_t budget = POLICY_STEPS_MAX;
 
         return !policy || policy_decide(policy, &origin, ACCESS_READ, registration->key_name, &budget);

@@ -37,8 +37,7 @@ void console_handle_clients(void *userdata, struct http_exchange *exchange) {
 }
 
 static void add_watcher(void *userdata, const struct registration *registration) {
-        const struct request_origin origin = { registration->client_id, registration->user,
-                                               registration->connection != 0 };
+        struct request_origin origin = registration_origin(registration);
         struct buf *json = userdata;
 
         json_begin(json);
