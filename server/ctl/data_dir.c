@@ -118,7 +118,10 @@ static enum exit_code store_batch(struct importer *importer) {
         if (directory->effects.n_changes == 0)
                 return EXIT_DONE;
 
-        r = state_make_change_set(directory->state, &directory->effects, directory->now, &change_set);
+        r = notification_queue_stage(&directory->state->notifications, &directory->effects);
+        if (r == 0)
+                r = state_make_change_set(directory->state, &directory->effects, directory->now,
+                                          &change_set);
         if (r == 0)
                 r = storage_commit(directory->storage, &change_set);
         if (r == -ESTALE) {
@@ -128,6 +131,7 @@ static enum exit_code store_batch(struct importer *importer) {
         }
         if (r >= 0) {
                 state_commit(directory->state, &change_set);
+                notification_queue_commit(&directory->state->notifications);
                 importer->n_imported += directory->n_uncommitted;
         }
         directory->n_uncommitted = 0;

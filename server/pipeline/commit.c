@@ -120,20 +120,16 @@ static void count_replies(struct pipeline *pipeline) {
 }
 
 /*
- * result: of the commit; 0 if nothing had to be stored; or -ENOMEM if the commit could not begin.
- * is_stored: the change set is stored. -ENOSPC proves that there was no other writer, so replies that
- * only needed this proof are sent.
+ * Let the batch take effect, or roll it back. error: 0, or the error of the commit or of its preparation.
+ * -ENOSPC proves that there was no other writer, so replies that only needed this proof are sent.
  */
-static void apply_commit_result(struct pipeline *pipeline, bool is_stored, int result, struct now now) {
-        if (result < 0)
-                count_failed_commit(pipeline, result, now);
-        if (result < 0 && (result != -ENOSPC || batch_has_changes(&pipeline->batch))) {
-                roll_back_batch(pipeline, result);
+static void end_commit(struct pipeline *pipeline, int error, struct now now) {
+        if (error < 0)
+                count_failed_commit(pipeline, error, now);
+        if (error < 0 && (error != -ENOSPC || batch_has_changes(&pipeline->batch))) {
+                roll_back_batch(pipeline, error);
         } else {
-                if (is_stored)
-                        state_commit(pipeline->state, &pipeline->commit.change_set);
-                else
-                        notification_queue_commit(&pipeline->state->notifications);
+                notification_queue_commit(&pipeline->state->notifications);
                 observation_end_batch(&pipeline->observation, OUTCOME_DONE);
         }
         pipeline->upkeep.n_done++;
@@ -143,28 +139,27 @@ static void apply_commit_result(struct pipeline *pipeline, bool is_stored, int r
 
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
-        if (result >= 0)
+        if (result >= 0) {
                 count_successful_commit(pipeline, result, now);
-        apply_commit_result(pipeline, result >= 0, result, now);
+                state_commit(pipeline->state, &pipeline->commit.change_set);
+        }
+        end_commit(pipeline, result >= 0 ? 0 : result, now);
 }
 
 /* 2. The begin of a commit */
 
 /*
- * Stage the batch's notifications, and make its change set if it is stored. Returns -ENOMEM if memory
- * is short: a change must not become durable without its notifications. But without a storage, the
- * notifications are dropped and the batch takes effect: undoing it may need more memory.
+ * Stage the batch's notifications. Returns -ENOMEM if memory is short: a change must not become durable
+ * without its notifications. But without a storage, the notifications are dropped and the batch takes
+ * effect: undoing it may need more memory.
  */
-static int prepare_commit(struct pipeline *pipeline, bool is_stored, struct now now) {
-        struct state *state = pipeline->state;
+static int stage_notifications(struct pipeline *pipeline) {
+        struct notification_queue *queue = &pipeline->state->notifications;
         struct batch *batch = &pipeline->batch;
         int r;
 
-        batch->sequence_before = state->notifications.last_sequence;
-        if (is_stored)
-                r = state_make_change_set(state, &batch->effects, now, &pipeline->commit.change_set);
-        else
-                r = notification_queue_stage(&state->notifications, &batch->effects);
+        batch->sequence_before = queue->last_sequence;
+        r = notification_queue_stage(queue, &batch->effects);
         if (r == 0 || pipeline->storage)
                 return r;
 
@@ -185,37 +180,52 @@ static bool must_be_stored(const struct pipeline *pipeline) {
                 !storage_has_lease(pipeline->storage));
 }
 
-void commit_begin(struct pipeline *pipeline, struct now now) {
-        const struct batch *batch = &pipeline->batch;
-        bool is_stored = must_be_stored(pipeline);
-        int r;
-
-        observation_add_changes(&pipeline->observation, &batch->effects, now);
-        r = prepare_commit(pipeline, is_stored, now);
-        if (r < 0 || !is_stored) {
-                apply_commit_result(pipeline, false, r, now);
-                return;
-        }
-
+static void start_commit(struct pipeline *pipeline) {
         pipeline->batch.state = BATCH_COMMITTING;
         pipeline->commit.start_ns = pipeline->clock.read_ns; /* `now` is older */
         pipeline->callbacks.start_commit(pipeline->callbacks.userdata, pipeline->storage,
                                          &pipeline->commit.change_set);
 }
 
-int commit_synchronously(struct pipeline *pipeline, struct now now) {
-        int r = prepare_commit(pipeline, pipeline->storage, now);
+void commit_begin(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->batch.effects;
+        int r;
 
+        observation_add_changes(&pipeline->observation, effects, now);
+        r = stage_notifications(pipeline);
+        if (r == 0 && must_be_stored(pipeline)) {
+                r = state_make_change_set(pipeline->state, effects, now, &pipeline->commit.change_set);
+                if (r == 0) {
+                        start_commit(pipeline);
+                        return;
+                }
+        }
+        end_commit(pipeline, r, now);
+}
+
+/* Store the change set of the open batch. Returns 0 or an error. */
+static int store_synchronously(struct pipeline *pipeline, struct now now) {
+        struct change_set *change_set = &pipeline->commit.change_set;
+        int r;
+
+        r = state_make_change_set(pipeline->state, &pipeline->batch.effects, now, change_set);
         if (r < 0)
                 return r;
-        if (!pipeline->storage) {
-                notification_queue_commit(&pipeline->state->notifications);
-                return 0;
-        }
-        r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
+        r = storage_commit(pipeline->storage, change_set);
         end_process_if_unknown(pipeline, r);
         if (r < 0)
                 return r;
-        state_commit(pipeline->state, &pipeline->commit.change_set);
+        state_commit(pipeline->state, change_set);
         return 0;
+}
+
+int commit_synchronously(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        r = stage_notifications(pipeline);
+        if (r == 0 && pipeline->storage)
+                r = store_synchronously(pipeline, now);
+        if (r == 0)
+                notification_queue_commit(&pipeline->state->notifications);
+        return r;
 }

@@ -174,9 +174,7 @@ int state_make_change_set(struct state *state, const struct effects *effects, st
         size_t n_staged;
         int r;
 
-        r = notification_queue_stage(&state->notifications, effects);
-        if (r == 0)
-                r = gather_forgotten(state, effects);
+        r = gather_forgotten(state, effects);
         if (r < 0)
                 return r;
 
@@ -203,7 +201,6 @@ int state_make_change_set(struct state *state, const struct effects *effects, st
 }
 
 void state_commit(struct state *state, const struct change_set *change_set) {
-        notification_queue_commit(&state->notifications);
         state->header = change_set->header;
         state->acknowledged_stored = change_set->acknowledged;
         state->n_forgotten = 0;

@@ -8,14 +8,13 @@
 /*
  * All that must survive: the engine, the header and the pending notifications. Not thread-safe.
  *
- * The state that executes requests, with a storage:
+ * The state that executes requests:
  *
- *     engine_step()            repeatedly: a batch with its effects
- *     state_make_change_set()  for storage_commit(); stages the notifications of the batch
- *     state_commit()           if it is stored; else state_undo()
- *
- * If there is no storage, or nothing to store: notification_queue_stage() and notification_queue_commit()
- * instead of the last two.
+ *     engine_step()                repeatedly: a batch with its effects
+ *     notification_queue_stage()   its notifications
+ *     state_make_change_set()      if the batch is stored: for storage_commit()
+ *     state_commit()               likewise, afterwards
+ *     notification_queue_commit()  the batch takes effect; after an error call state_undo() instead
  *
  * Loading: state_new() with the stored header, then state_put_row() for each row of the storage.
  */
@@ -66,8 +65,8 @@ int state_put_row(struct state *state, const struct row *row, struct now now);
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
 
 /*
- * Stage one notification for each watched change of the effects, and make the change set of the effects
- * and these notifications. Returns 0, or -ENOMEM: then call state_undo().
+ * Make the change set of the effects and the staged notifications. Returns 0, or -ENOMEM: then call
+ * state_undo().
  *
  * The change set borrows from the effects and the state: change neither until state_commit() or
  * state_undo(), except by state_acknowledge() up to a sequence that was pending before.
@@ -75,7 +74,7 @@ bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_num
 int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
                           struct change_set *ret_change_set);
 
-/* The change set is stored. The staged notifications become pending. */
+/* The change set is stored. Then call notification_queue_commit(). */
 void state_commit(struct state *state, const struct change_set *change_set);
 
 /*

@@ -59,11 +59,13 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
 static void commit(struct filler *filler, struct now now) {
         struct change_set change_set;
 
-        if (state_make_change_set(filler->state, &filler->effects, now, &change_set) < 0)
+        if (notification_queue_stage(&filler->state->notifications, &filler->effects) < 0 ||
+            state_make_change_set(filler->state, &filler->effects, now, &change_set) < 0)
                 fail("out of memory");
         if (storage_commit(filler->storage, &change_set) < 0)
                 fail("the storage has failed");
         state_commit(filler->state, &change_set);
+        notification_queue_commit(&filler->state->notifications);
         filler->n_commits++;
         filler->n_rows += filler->effects.n_changes;
         effects_reset(&filler->effects);

@@ -75,6 +75,7 @@ static void unwatch(struct slice client, struct slice key, uint64_t connection) 
 }
 
 static void make(void) {
+        cr_assert_eq(notification_queue_stage(&state->notifications, &effects), 0);
         cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
 }
 
@@ -107,10 +108,15 @@ static const struct pending_notification *notification_at(size_t index) {
         return &row_at(ROW_NOTIFICATION, index)->notification;
 }
 
+static void commit_made(void) {
+        state_commit(state, &change_set);
+        notification_queue_commit(&state->notifications);
+        effects_reset(&effects);
+}
+
 static void commit(void) {
         make();
-        state_commit(state, &change_set);
-        effects_reset(&effects);
+        commit_made();
 }
 
 Test(change_set, has_the_last_value_of_a_key) {
@@ -174,8 +180,7 @@ Test(change_set, has_only_persistent_keys) {
         make();
         cr_assert_eq(n_rows(ROW_ENTRY), 1);
         cr_expect(slice_equal(entry_at(0)->key, S("l")));
-        state_commit(state, &change_set);
-        effects_reset(&effects);
+        commit_made();
 
         set(S("l"), S("2")); /* is not persistent any more */
         set(S("l"), S("3"));

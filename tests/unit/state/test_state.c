@@ -233,6 +233,7 @@ static void end_batch(struct history *history) {
         struct change_set change_set;
 
         settle(history);
+        cr_assert_eq(notification_queue_stage(&history->state->notifications, &history->effects), 0);
         cr_assert_eq(state_make_change_set(history->state, &history->effects, history->now, &change_set), 0);
         if (below(4) == 0) {
                 cr_assert_eq(state_undo(history->state, &history->effects), 0);
@@ -240,6 +241,7 @@ static void end_batch(struct history *history) {
         } else {
                 cr_assert_eq(follow_commit(history->copy, &change_set, history->now), 0);
                 state_commit(history->state, &change_set);
+                notification_queue_commit(&history->state->notifications);
                 expect_equal(history->state, history->copy, history->now);
                 history->n_committed++;
         }

@@ -123,9 +123,11 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         reply_deinit(&store->reply);
         cr_assert_eq(engine_step(store->state->engine, &event, now, &store->effects), 0);
         encode(store);
+        cr_assert_eq(notification_queue_stage(&store->state->notifications, &store->effects), 0);
         cr_assert_eq(state_make_change_set(store->state, &store->effects, now, &change_set), 0);
         cr_assert_eq(storage_commit(store->storage, &change_set), 0, "%s", verbs[verb].label);
         state_commit(store->state, &change_set);
+        notification_queue_commit(&store->state->notifications);
 }
 
 static void copy_value(const struct verb_store *store, struct buf *copy) {
