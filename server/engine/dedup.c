@@ -64,7 +64,8 @@ void dedup_forget(struct dedup *dedup, struct remembered_reply *reply) {
         free(reply);
 }
 
-void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns) {
+/* Forget the reply, and count it as dropped early if it has not expired. */
+static void drop_reply(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns) {
         dedup->n_dropped_early += !dedup_is_expired(reply, now_ns);
         dedup_forget(dedup, reply);
 }
@@ -99,8 +100,11 @@ static uint32_t to_seconds(int64_t deadline_ns) {
         return (uint32_t)((deadline_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-/* Comparing all groups takes about a microsecond, so no structure orders them. */
-struct remembered_reply *dedup_excess(const struct dedup *dedup) {
+/*
+ * Return the reply to drop before another one is added, because the memory is full; NULL if there is room,
+ * or no reply. Comparing all groups takes about a microsecond, so no structure orders them.
+ */
+static struct remembered_reply *find_excess(const struct dedup *dedup) {
         struct remembered_reply *oldest = NULL;
         uint64_t n_most = 0;
 
@@ -114,22 +118,6 @@ struct remembered_reply *dedup_excess(const struct dedup *dedup) {
         return oldest;
 }
 
-const struct remembered_reply *dedup_add(struct dedup *dedup, const struct digest *client,
-                                         const struct digest *digest, struct result result,
-                                         int64_t deadline_ns) {
-        const struct remembered_reply *reply =
-                insert_reply(dedup, (struct remembered_reply){
-                                            .digest = *digest,
-                                            .result = result,
-                                            .number = dedup->last_number + 1,
-                                            .deadline_s = to_seconds(deadline_ns),
-                                            .group = digest_value(client) % DEDUP_N_GROUPS,
-                                    });
-
-        dedup->n_dropped_early += !reply;
-        return reply;
-}
-
 int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *digest, struct result result,
                   int64_t deadline_ns) {
         struct remembered_reply *former = dedup_find(dedup, digest);
@@ -137,9 +125,9 @@ int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *dig
         if (dedup->oldest && number <= dedup->oldest->previous->number)
                 return -EBADMSG;
         if (!former)
-                former = dedup_excess(dedup);
+                former = find_excess(dedup);
         if (former)
-                dedup_drop(dedup, former, 0);
+                drop_reply(dedup, former, 0);
         if (dedup->n_replies_max > 0)
                 return insert_reply(dedup, (struct remembered_reply){ .digest = *digest,
                                                                       .result = result,
@@ -213,7 +201,7 @@ static const struct executed_request *find_by_number(const struct dedup *dedup, 
 /* Drop the reply from memory, and from the storage by the next commit. */
 static void drop_remembered(const struct request_step *step, struct remembered_reply *reply) {
         effects_forget(step->effects, reply->number);
-        dedup_drop(&step->engine->dedup, reply, step->now.mono_ns);
+        drop_reply(&step->engine->dedup, reply, step->now.mono_ns);
 }
 
 /* Drops an expired reply. */
@@ -295,16 +283,23 @@ static void remember_by_content(const struct request_step *step, struct change *
         const struct request_identity *identity = &step->identity;
         struct dedup *dedup = &step->engine->dedup;
         int64_t forget_ns = remember_until(step->request, step->now.mono_ns);
-        const struct remembered_reply *reply;
-        struct remembered_reply *excess;
+        struct remembered_reply *reply, *excess;
 
         if (!step->is_authorized || step->reply->result.outcome == OUTCOME_OUT_OF_MEMORY)
                 return;
-        for (int i = 0; i < DROPPED_MAX && (excess = dedup_excess(dedup)); i++)
+        for (int i = 0; i < DROPPED_MAX && (excess = find_excess(dedup)); i++)
                 drop_remembered(step, excess);
-        reply = dedup_add(dedup, &identity->client, &identity->content, step->reply->result, forget_ns);
-        if (!reply)
+        reply = insert_reply(dedup, (struct remembered_reply){
+                                            .digest = identity->content,
+                                            .result = step->reply->result,
+                                            .number = dedup->last_number + 1,
+                                            .deadline_s = to_seconds(forget_ns),
+                                            .group = digest_value(&identity->client) % DEDUP_N_GROUPS,
+                                    });
+        if (!reply) {
+                dedup->n_dropped_early++;
                 return;
+        }
         change->execution.reply_number = reply->number;
         change->execution.digest = identity->content;
         change->execution.forget_ns = forget_ns;

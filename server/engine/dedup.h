@@ -89,7 +89,7 @@ struct dedup {
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
-/* Change the limit. If it is lower, dedup_excess() returns the excess replies. */
+/* Change the limit. If it is lower, the excess replies are dropped as later ones are remembered. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 
 /*
@@ -100,21 +100,6 @@ struct remembered_reply *dedup_find(const struct dedup *dedup, const struct dige
 
 /* Return whether the reply's deadline has passed. */
 bool dedup_is_expired(const struct remembered_reply *reply, int64_t now_ns);
-
-/*
- * Return the reply that the caller must forget before it adds another one, because the memory is
- * full; NULL if there is room, or no reply.
- */
-struct remembered_reply *dedup_excess(const struct dedup *dedup);
-
-/*
- * Remember a reply until this deadline (monotonic; rounded up to whole seconds). digest: of the request;
- * it must not be present (dedup_find()). client: a digest of the client id. Returns the reply, borrowed,
- * or NULL if the limit is 0 or memory is exhausted; this counts as dropped early.
- */
-const struct remembered_reply *dedup_add(struct dedup *dedup, const struct digest *client,
-                                         const struct digest *digest, struct result result,
-                                         int64_t deadline_ns);
 
 /*
  * Add a reply that an earlier run or another store remembers. Its number must be above those of all
@@ -128,9 +113,6 @@ int dedup_restore(struct dedup *dedup, uint64_t number, const struct digest *dig
 
 /* Remove the reply and release its memory. */
 void dedup_forget(struct dedup *dedup, struct remembered_reply *reply);
-
-/* As dedup_forget(), and count the reply as dropped early if its deadline has not passed. */
-void dedup_drop(struct dedup *dedup, struct remembered_reply *reply, int64_t now_ns);
 
 /* Forget up to n_max of the oldest replies, up to the first whose deadline has not passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
