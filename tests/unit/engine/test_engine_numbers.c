@@ -194,6 +194,7 @@ Test(numbers, of_keynotify_register_again) {
         ask(&world, WATCH("c", "k", N(1), .connection = 1));
         happen(&world, closed);
         cr_expect(is_repeated(WATCH("c", "k", N(1), .connection = 1), OUTCOME_DONE));
+        cr_expect_not(world.replies[0].is_of_earlier_batch, "the registration is of this one");
         cr_expect_eq(world.effects.n_changes, 1);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         happen(&world, closed);

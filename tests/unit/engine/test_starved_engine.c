@@ -137,6 +137,30 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
         }
 }
 
+/* If it were not remembered, the plugin would let it be executed again. */
+Test(starved_engine, remembers_each_numbered_request_that_it_executes) {
+        const struct request del = DEL("k", .number = 1);
+        const struct now now = { .wall_ms = WORLD_WALL_MS, .mono_ns = 5000 };
+        struct reply reply = { 0 };
+        const struct event event = { .type = EVENT_REQUEST, .request = &del, .reply = &reply };
+
+        for (uint64_t n = 1, n_failed = 1; n_failed > 0; n++) {
+                struct engine *engine = engine_of_requests();
+                struct effects effects = { 0 };
+                bool is_executed;
+
+                memory_starve(n, n % 2 ? 1 : FOR_EVER);
+                cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
+                n_failed = memory_stop_failing();
+                is_executed = reply.result.outcome == OUTCOME_DELETED;
+                cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
+                cr_expect_eq(reply.result.outcome, OUTCOME_DELETED, "allocation %lu", n);
+                cr_expect_eq(reply.execution == EXECUTION_REPEATED, is_executed, "allocation %lu", n);
+                effects_deinit(&effects);
+                engine_free(engine);
+        }
+}
+
 /* A tick that runs out of memory notifies the watchers of all lost keys again. */
 Test(starved_engine, notifies_the_watchers_of_lost_keys_in_the_end) {
         struct event tick = { .type = EVENT_TICK };
