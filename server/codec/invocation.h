@@ -55,7 +55,8 @@ struct invocation {
         enum invocation_result result;
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
-        enum outcome outcome;     /* of INVOCATION_REFUSED */
+        enum outcome outcome;     /* an error if REFUSED; OUTCOME_DONE if REQUEST or FAULTY */
+        uint64_t hook_number;     /* for the hook `reply` (pipeline/hooks.h); decoding sets 0 */
 };
 
 /* Parameters of decoding. Strings are borrowed. */

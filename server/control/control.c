@@ -44,7 +44,7 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
         return rule;
 }
 
-static uint64_t control_on_request(void *userdata, struct invocation *invocation, struct now now) {
+static void control_on_request(void *userdata, struct invocation *invocation, struct now now) {
         struct control *control = userdata;
         const struct request *request = &invocation->request;
         struct journal_entry entry = {
@@ -55,13 +55,11 @@ static uint64_t control_on_request(void *userdata, struct invocation *invocation
                 .payload = request->payload,
                 .connection = request->connection,
         };
-        uint64_t number;
 
         if (invocation->result == INVOCATION_REQUEST || invocation->result == INVOCATION_REFUSED)
                 entry.rule = inject_fault(control, invocation);
-        number = journal_add(&control->journal, &entry);
-        request_waits_notify(&control->waits, control->pipeline, number, request);
-        return number;
+        invocation->hook_number = journal_add(&control->journal, &entry);
+        request_waits_notify(&control->waits, control->pipeline, invocation->hook_number, request);
 }
 
 /* 2. Replies and notifications */

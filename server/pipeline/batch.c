@@ -89,7 +89,9 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
                 .record_number = request->number,
                 .connection = request->connection,
+                .hook_number = invocation->hook_number,
                 .fault = invocation->fault,
+                .reply.result.outcome = invocation->outcome,
         };
         added->response_topic = slice_copy(&end, request->response_topic);
         added->correlation_data = slice_copy(&end, request->correlation_data);

@@ -55,7 +55,7 @@ struct pending_reply {
         uint32_t expiry_s; /* message expiry interval on arrival */
         int64_t arrived_ns;
         enum verb verb;       /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
-        uint64_t hook_number; /* for the hook `reply` */
+        uint64_t hook_number; /* as in the invocation */
         /*
          * The record of a request in a frame (protocol/companion.h), and its connection. record_number 0:
          * the request came as a message.
@@ -132,9 +132,9 @@ size_t batch_n_bytes(const struct batch *batch);
 bool batch_is_full(const struct batch *batch);
 
 /*
- * Add the reply to a request, which is still empty: everything else is copied from the invocation.
- * Returns it, or NULL if memory is short. Then execute the request, and set `reply`, hook_number and
- * n_preceding_changes, and call batch_add_payload(). The batch must not be full.
+ * Add the reply to a request: a copy of what the invocation has, also of the error that decoding has found.
+ * Returns it, or NULL if memory is short. Without an error, then execute the request, which sets `reply`.
+ * Always set n_preceding_changes, and call batch_add_payload(). The batch must not be full.
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns);

@@ -18,15 +18,12 @@ struct hooks {
          */
         void (*control)(void *userdata, const struct message *message, struct now now);
 
-        /*
-         * Called after a request was decoded; may change it. Returns a number that the pipeline
-         * passes to `reply`; 0: none.
-         */
-        uint64_t (*request)(void *userdata, struct invocation *invocation, struct now now);
+        /* Called after a request was decoded; may change it. hook_number is for `reply`. */
+        void (*request)(void *userdata, struct invocation *invocation, struct now now);
 
         /*
          * A reply is ready. Return true: the pipeline publishes it. false: the hook publishes,
-         * delays or drops it. hook_number: the result of `request`.
+         * delays or drops it. hook_number: as `request` has set it.
          */
         bool (*reply)(void *userdata, uint64_t hook_number, const struct message *reply, struct now now);
 

@@ -21,17 +21,41 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
                 *max = skew_ms;
 }
 
-/*
- * Execute the request, unless decoding has found an error, and add the reply to the batch. Make room
- * for the reply first: without memory for it nothing is executed.
- */
-static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item,
-                              const struct invocation *invocation, uint64_t hook_number, struct now now) {
+/* For operators: what was executed, or why the request was refused. */
+static void record_request(struct pipeline *pipeline, const struct invocation *invocation,
+                           enum outcome outcome, struct now now) {
         const struct request *request = &invocation->request;
         struct counters *counters = &pipeline->counters;
-        struct engine *engine = pipeline->state->engine;
+        const struct engine *engine = pipeline->state->engine;
+
+        switch (invocation->result) {
+        case INVOCATION_REQUEST:
+                if (request->has_timestamp)
+                        count_skew(counters, request->timestamp.wall_ms, now.wall_ms);
+                break;
+        case INVOCATION_REFUSED:
+                counters->n_refusals[request->verb][outcome]++;
+                break;
+        default:
+                counters->n_faults[invocation->fault]++;
+                client_log_fault(&pipeline->client_log, engine, invocation);
+                break;
+        }
+        if (outcome_is_error(outcome))
+                client_log_refusal(&pipeline->client_log, engine, request, outcome, now);
+        observation_add_request(&pipeline->observation, &pipeline->batch.effects, invocation, outcome, now);
+}
+
+/*
+ * Add the reply to the batch, and execute the request, unless decoding has found an error. Make room for
+ * the reply first: without memory for it nothing is executed.
+ */
+static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item,
+                              const struct invocation *invocation, struct now now) {
+        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
         struct batch *batch = &pipeline->batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, item->arrived_ns);
+        const struct result *result;
 
         if (!pending) {
                 if (item->requester)
@@ -41,32 +65,16 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                 return;
         }
         pending->requester = take_ptr(&item->requester);
-        pending->hook_number = hook_number;
+        event.reply = &pending->reply;
+        result = &pending->reply.result;
         observation_add_changes(&pipeline->observation, &batch->effects, now);
-        if (invocation->result == INVOCATION_REQUEST) {
-                struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &pending->reply };
-                const struct result *result = &pending->reply.result;
-
-                if (request->has_timestamp)
-                        count_skew(counters, request->timestamp.wall_ms, now.wall_ms);
-                engine_step(engine, &event, now, &batch->effects);
-                if (result->has_version &&
-                    version_compare(result->version, pipeline->state->header.clock) > 0)
-                        batch->has_unstored_version = true;
-        } else if (invocation->result == INVOCATION_REFUSED) {
-                counters->n_refusals[request->verb][invocation->outcome]++;
-                pending->reply.result.outcome = invocation->outcome;
-        } else { /* the reply is the fault, and has no outcome */
-                counters->n_faults[invocation->fault]++;
-                client_log_fault(&pipeline->client_log, engine, invocation);
-        }
-        if (outcome_is_error(pending->reply.result.outcome))
-                client_log_refusal(&pipeline->client_log, engine, request, pending->reply.result.outcome,
-                                   now);
+        if (invocation->result == INVOCATION_REQUEST)
+                engine_step(pipeline->state->engine, &event, now, &batch->effects);
+        if (result->has_version && version_compare(result->version, pipeline->state->header.clock) > 0)
+                batch->has_unstored_version = true;
         pending->n_preceding_changes = batch->effects.n_watched_changes;
         batch_add_payload(batch, &pending->reply);
-        observation_add_request(&pipeline->observation, &batch->effects, invocation,
-                                pending->reply.result.outcome, now);
+        record_request(pipeline, invocation, result->outcome, now);
 }
 
 /* No client of the broker may have the id of a client inside the process. Its identity is not verified. */
@@ -106,11 +114,10 @@ static bool has_expired(const struct queue_item *item, const struct invocation *
 static void serve_request(struct pipeline *pipeline, struct queue_item *item, struct now now) {
         struct invocation invocation;
         const struct hooks *hooks = pipeline->hooks;
-        uint64_t hook_number = 0;
 
         decode_item(pipeline, item, &invocation);
         if (hooks && !item->requester)
-                hook_number = hooks->request(hooks->userdata, &invocation, now);
+                hooks->request(hooks->userdata, &invocation, now);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;
@@ -119,7 +126,7 @@ static void serve_request(struct pipeline *pipeline, struct queue_item *item, st
         } else if (has_expired(item, &invocation, now)) {
                 pipeline->counters.n_expired++;
         } else {
-                execute_and_reply(pipeline, item, &invocation, hook_number, now);
+                execute_and_reply(pipeline, item, &invocation, now);
         }
 }
 

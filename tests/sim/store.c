@@ -249,7 +249,7 @@ static int64_t clock_ns(void *userdata) {
 /*
  * A request in a frame is executed in the order of the numbers, any other one in its client's turn.
  */
-static uint64_t count_request(void *userdata, struct invocation *invocation, struct now now) {
+static void count_request(void *userdata, struct invocation *invocation, struct now now) {
         struct world *world = userdata;
         struct sim_request *request = truth_find(&world->truth, invocation->request.correlation_data);
         uint64_t number = invocation->request.number;
@@ -258,14 +258,13 @@ static uint64_t count_request(void *userdata, struct invocation *invocation, str
         truth_execute(&world->truth, request, world->pipeline->batch.effects.n_changes);
         if (number == 0) {
                 turns_take(&world->turns, request);
-                return 0;
+                return;
         }
         if (request->delivered_ns > world->now.mono_ns)
                 request->delivered_ns = world->now.mono_ns;
         check_trace("  executes %" PRIu64 ": request %zu", number, request->id);
         CHECK(number > world->last_number, "requests are executed in the order of their numbers");
         world->last_number = number;
-        return 0;
 }
 
 static bool publish_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {

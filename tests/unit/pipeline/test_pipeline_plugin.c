@@ -927,11 +927,10 @@ static int fault(void *userdata, struct slice client, const struct pending_notif
         return slice_equal(client, S("c0")) ? 2 : slice_equal(client, S("c1")) ? 0 : 1;
 }
 
-static uint64_t no_number(void *userdata, struct invocation *invocation, struct now now) {
+static void no_number(void *userdata, struct invocation *invocation, struct now now) {
         (void)userdata;
         (void)invocation;
         (void)now;
-        return 0;
 }
 
 static bool publish_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
