@@ -9,7 +9,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "pipeline/internal.h"
-#include "protocol/broker_log.h"
 #include "protocol/companion_box.h"
 
 /*
@@ -197,11 +196,9 @@ static void accept_welcome(struct pipeline *pipeline, uint8_t *text, const struc
         enter_state(peer, PEER_PREPARING, INT64_MAX);
 }
 
-/* Ignore a WELCOME that cannot be decrypted: it replies to an earlier HELLO. */
-static void receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
+void peer_receive_welcome(struct pipeline *pipeline, struct slice box, struct now now) {
         CLEANUP(cleanup_free) uint8_t *text = NULL;
         struct peer *peer = &pipeline->peer;
-        struct slice box = message->payload;
         struct handshake_welcome welcome;
         size_t length;
 
@@ -212,6 +209,7 @@ static void receive_welcome(struct pipeline *pipeline, const struct message *mes
                 drops_out_of_memory(&pipeline->drops); /* HELLO is repeated after the timeout */
                 return;
         }
+        /* a WELCOME that cannot be decrypted replies to an earlier HELLO */
         if (companion_box_open(box, peer->hello_key, text, &length) < 0 ||
             handshake_welcome_read((struct slice){ text, length }, &welcome) < 0)
                 return;
@@ -319,11 +317,10 @@ bool peer_is_preparing(const struct peer *peer) {
         return peer->state == PEER_PREPARING || peer->state == PEER_PREPARED;
 }
 
-/* 5. Other messages of the plugin */
+/* 5. The banner, and frames */
 
-/* The banner may wait behind other messages in the store's session: after identify_broker(). */
-static void receive_banner(struct peer *peer, const struct message *message) {
-        peer->is_plugin_detected = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
+void peer_receive_banner(struct peer *peer, struct slice version) {
+        peer->is_plugin_detected = slice_equal(version, SLICE_LITERAL(COMPANION_VERSION));
         if (!peer->is_plugin_detected)
                 log_other_version(peer);
         else if (peer->state == PEER_WITHOUT_PLUGIN)
@@ -345,31 +342,15 @@ static void restart_after_lost_frame(struct pipeline *pipeline, int result) {
         peer_restart(pipeline);
 }
 
-/*
- * The records of a frame wait in the queue from now on, and its header says which notifications the
- * plugin has published. Until WELCOME, a frame can only be one that followed an earlier HELLO.
- */
-static void receive_frame(struct pipeline *pipeline, const struct message *message, struct now now) {
+void peer_receive_frame(struct pipeline *pipeline, struct slice box, struct now now) {
         int r;
 
         if (pipeline->peer.state != PEER_WITH_PLUGIN)
                 return;
 
-        r = queue_add_frame(&pipeline->queue, message->payload, now.mono_ns);
+        r = queue_add_frame(&pipeline->queue, box, now.mono_ns);
         if (r == QUEUE_FRAME_ADDED)
                 outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
         else if (r != QUEUE_FRAME_IGNORED)
                 restart_after_lost_frame(pipeline, r);
-}
-
-bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
-                receive_frame(pipeline, message, now);
-        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
-                receive_welcome(pipeline, message, now);
-        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
-                receive_banner(&pipeline->peer, message);
-        else /* ignore the broker's log: only the plugin needs the subscription (slow_watchers.c) */
-                return slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE));
-        return true;
 }

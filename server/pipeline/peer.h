@@ -112,8 +112,21 @@ void peer_advance(struct pipeline *pipeline, struct now now);
 /* Return true in PREPARING and PREPARED: peer_advance() has more to do when the batch is open. */
 bool peer_is_preparing(const struct peer *peer);
 
-/* Process a message of the plugin on its arrival. Returns false for other messages. */
-bool peer_receive(struct pipeline *pipeline, const struct message *message, struct now now);
+/*
+ * COMPANION_BANNER has arrived: whether the broker has a plugin of this version. It may wait behind other
+ * messages in the store's session, so the broker may be identified already.
+ */
+void peer_receive_banner(struct peer *peer, struct slice version);
+
+/* COMPANION_WELCOME has arrived; ignored unless it replies to the latest HELLO. box: its payload. */
+void peer_receive_welcome(struct pipeline *pipeline, struct slice box, struct now now);
+
+/*
+ * COMPANION_FRAME_TO_STORE has arrived. Its records wait in the queue from now on, and its header says which
+ * notifications the plugin has published. Until WELCOME, a frame can only be one that followed an earlier
+ * HELLO: it is ignored. box: its payload.
+ */
+void peer_receive_frame(struct pipeline *pipeline, struct slice box, struct now now);
 
 /* If the deadline for WELCOME, or of PEER_HELLO_DELAYED, has passed, enter PEER_NEW. */
 void peer_tick(struct peer *peer, struct now now);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "protocol/companion.h"
 #include "protocol/topics.h"
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config, struct state *state,
@@ -147,18 +148,26 @@ void pipeline_disconnected(struct pipeline *pipeline) {
         peer_disconnected(pipeline);
 }
 
-void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
-        int r;
+/* The queue ignores what the store does not serve, such as the broker's log (plugin/slow_watchers.c). */
+static void queue_message(struct pipeline *pipeline, const struct message *message, struct now now) {
+        int r = queue_add_message(&pipeline->queue, message, NULL, now.mono_ns, PIPELINE_WAITING_MAX);
 
-        if (peer_receive(pipeline, message, now))
-                return;
-
-        r = queue_add_message(&pipeline->queue, message, NULL, now.mono_ns, PIPELINE_WAITING_MAX);
         if (r == -ENOBUFS)
                 drops_beyond_share(&pipeline->drops, message, queue_n_bytes(&pipeline->queue),
                                    PIPELINE_WAITING_MAX);
         else if (r < 0)
                 drops_out_of_memory(&pipeline->drops);
+}
+
+void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+                peer_receive_frame(pipeline, message->payload, now);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                peer_receive_welcome(pipeline, message->payload, now);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
+                peer_receive_banner(&pipeline->peer, message->payload);
+        else
+                queue_message(pipeline, message, now);
 }
 
 int pipeline_request(struct pipeline *pipeline, const struct message *message,
