@@ -80,8 +80,8 @@ int broker_probe_open(struct broker_probe **ret_probe, uv_loop_t *loop, const st
                                .refused = probe_on_refused,
                                .session_discarded = ignore_event,
                                .acknowledged = ignore_acknowledgement,
+                               .message = ignore_message,
                                .userdata = probe },
-                .messages = { .message = ignore_message, .dropped = ignore_event, .userdata = probe },
         };
         int r;
 

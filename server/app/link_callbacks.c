@@ -98,12 +98,6 @@ static void server_on_message(void *userdata, const struct message *message) {
         pipeline_receive(server->pipeline, message, server_now(server));
 }
 
-static void server_on_dropped(void *userdata) {
-        struct server *server = userdata;
-
-        pipeline_count_out_of_memory(server->pipeline);
-}
-
 static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         struct server *server = userdata;
 
@@ -144,10 +138,8 @@ int server_open_link(struct server *server) {
                                .refused = server_on_refused,
                                .session_discarded = server_on_session_discarded,
                                .acknowledged = server_on_acknowledged,
+                               .message = server_on_message,
                                .userdata = server },
-                .messages = { .message = server_on_message,
-                              .dropped = server_on_dropped,
-                              .userdata = server },
         };
         struct credentials_fault fault;
         int r;

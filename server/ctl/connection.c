@@ -162,10 +162,6 @@ static void store_client_on_disconnected(void *userdata, enum mqtt_disconnect ca
                 BROKER_FAIL(client, "lost the connection to ", ": %s", text);
 }
 
-static void store_client_on_dropped(void *userdata) {
-        store_client_fail(userdata, "%s", strerror(ENOMEM));
-}
-
 /* 2. Waiting */
 
 /*
@@ -254,9 +250,8 @@ static int make_mqtt_client(struct store_client *client) {
                                .disconnected = store_client_on_disconnected,
                                .acknowledged = store_client_on_acknowledged,
                                .userdata = client },
-                .messages = { .message = store_client_on_message,
-                              .dropped = store_client_on_dropped,
-                              .userdata = client },
+                .message = store_client_on_message,
+                .message_userdata = client,
         };
 
         return mqtt_client_new(&client->mqtt, &client->loop, &config);

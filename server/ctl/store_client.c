@@ -57,6 +57,10 @@ void store_client_on_message(void *userdata, const struct message *message) {
         struct pending_request *request;
 
         client->has_event = true;
+        if (!message) {
+                store_client_fail(client, "%s", strerror(ENOMEM));
+                return;
+        }
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 if (client->config.notification)
                         client->config.notification(client->config.userdata, message);

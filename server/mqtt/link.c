@@ -398,7 +398,8 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                                .acknowledged = link_on_acknowledged,
                                .wakeup_ended = link_on_wakeup_ended,
                                .userdata = link },
-                .messages = config->messages,
+                .message = config->callbacks.message,
+                .message_userdata = config->callbacks.userdata,
         };
         int r;
 

@@ -52,6 +52,9 @@ struct link_callbacks {
          * 0x10.
          */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
+
+        /* As in struct mqtt_client_config. */
+        void (*message)(void *userdata, const struct message *message);
         void *userdata;
 };
 
@@ -73,7 +76,6 @@ struct link_config {
         size_t n_subscriptions;
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct link_callbacks callbacks;
-        struct mqtt_message_callbacks messages;
 };
 
 /*

@@ -58,12 +58,11 @@ static void client_on_message(struct mosquitto *library, void *userdata,
                               const mosquitto_property *properties) {
         CLEANUP(mqtt_incoming_deinit) struct mqtt_incoming incoming;
         struct mqtt_client *client = userdata;
+        int r;
 
         (void)library;
-        if (mqtt_incoming_init(&incoming, message, properties, client->config.user_properties) == 0)
-                client->config.messages.message(client->config.messages.userdata, &incoming.message);
-        else
-                client->config.messages.dropped(client->config.messages.userdata);
+        r = mqtt_incoming_init(&incoming, message, properties, client->config.user_properties);
+        client->config.message(client->config.message_userdata, r == 0 ? &incoming.message : NULL);
 
         /* mosquitto_loop_read() returns early if errno is EAGAIN */
         errno = 0;

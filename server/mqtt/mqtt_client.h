@@ -20,16 +20,6 @@
  */
 struct mqtt_client;
 
-/* Callbacks for received messages. struct link_config also has them. */
-struct mqtt_message_callbacks {
-        /* A message arrived. It is valid during the call. */
-        void (*message)(void *userdata, const struct message *message);
-
-        /* A message was dropped, because memory is exhausted. */
-        void (*dropped)(void *userdata);
-        void *userdata;
-};
-
 enum mqtt_disconnect {
         MQTT_LOOKUP_FAILED,  /* of the endpoint's name */
         MQTT_CONNECT_FAILED, /* the socket did not connect, or a file of the credentials cannot be read */
@@ -88,7 +78,13 @@ struct mqtt_client_config {
         struct credentials credentials;
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct mqtt_client_callbacks callbacks;
-        struct mqtt_message_callbacks messages;
+
+        /*
+         * A message has arrived. It is valid during the call. NULL: it was dropped, because memory is
+         * exhausted.
+         */
+        void (*message)(void *userdata, const struct message *message);
+        void *message_userdata; /* of message(): the link sets that of its own caller */
 };
 
 /*

@@ -160,7 +160,9 @@ static void queue_message(struct pipeline *pipeline, const struct message *messa
 }
 
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
+        if (!message)
+                drops_out_of_memory(&pipeline->drops);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
                 peer_receive_frame(pipeline, message->payload, now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 peer_receive_welcome(pipeline, message->payload, now);
@@ -193,10 +195,6 @@ int pipeline_request(struct pipeline *pipeline, const struct message *message,
         if (r < 0)
                 requester_discard(requester);
         return r;
-}
-
-void pipeline_count_out_of_memory(struct pipeline *pipeline) {
-        drops_out_of_memory(&pipeline->drops);
 }
 
 /*

@@ -152,12 +152,10 @@ void pipeline_plugin_detected(struct pipeline *pipeline);
 
 /*
  * A message has arrived. It is borrowed for the call: what it asks for waits in the queue
- * (pipeline/queue.h) for pipeline_advance().
+ * (pipeline/queue.h) for pipeline_advance(). NULL: it was dropped, because memory is exhausted; this is
+ * counted and logged.
  */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
-
-/* Count and log one dropped message: memory is too short to pass it on or to publish it. */
-void pipeline_count_out_of_memory(struct pipeline *pipeline);
 
 /*
  * The broker has acknowledged the message at QoS 1 to which transport.publish() gave this id.

@@ -286,8 +286,10 @@ static void setup(void) {
                 .subscriptions = { { .filter = "filter", .qos = 1 } },
                 .n_subscriptions = 1,
                 .user_properties = user_properties,
-                .callbacks = { .up = on_up, .down = on_down, .acknowledged = on_acknowledged },
-                .messages = { .message = on_message },
+                .callbacks = { .up = on_up,
+                               .down = on_down,
+                               .acknowledged = on_acknowledged,
+                               .message = on_message },
         };
 
         cr_assert_eq(uv_loop_init(&loop), 0);

@@ -259,7 +259,7 @@ static const struct {
 };
 
 Test(pipeline, message_that_arrives_without_memory_is_counted_as_dropped) {
-        pipeline_count_out_of_memory(broker.pipeline);
+        pipeline_receive(broker.pipeline, NULL, broker.now);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 1);
 }
 
