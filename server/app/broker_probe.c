@@ -23,13 +23,15 @@ struct broker_probe {
         void *userdata;
 };
 
-/* A broker with the plugin refuses COMPANION_PROBE and grants COMPANION_BANNER. */
+bool broker_probe_finds_plugin(const struct link *link) {
+        return link_has_refused(link, COMPANION_PROBE) && !link_has_refused(link, COMPANION_BANNER);
+}
+
 static void probe_on_up(void *userdata, bool session_present) {
         struct broker_probe *probe = userdata;
 
         (void)session_present;
-        probe->is_usable = !probe->requires_plugin || (link_has_refused(probe->link, COMPANION_PROBE) &&
-                                                       !link_has_refused(probe->link, COMPANION_BANNER));
+        probe->is_usable = !probe->requires_plugin || broker_probe_finds_plugin(probe->link);
 }
 
 static void probe_on_down(void *userdata, const char *cause) {

@@ -5,6 +5,7 @@
 #include <uv.h>
 
 struct config;
+struct link;
 
 /*
  * A connection of a standby to its broker, under a client id of its own: a member must not lead whose
@@ -18,6 +19,12 @@ struct broker_probe;
  */
 int broker_probe_open(struct broker_probe **ret_probe, uv_loop_t *loop, const struct config *config,
                       uint64_t member);
+
+/*
+ * Return whether the broker of this link has the plugin: it refuses COMPANION_PROBE and grants
+ * COMPANION_BANNER (protocol/companion.h). The link is up and has subscribed to both.
+ */
+bool broker_probe_finds_plugin(const struct link *link);
 
 /* Return whether the broker can be used now. */
 bool broker_probe_is_usable(const struct broker_probe *probe);

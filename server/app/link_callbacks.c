@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "app/broker_probe.h"
 #include "app/dev_broker.h"
 #include "app/internal.h"
 #include "app/loop.h"
@@ -23,12 +24,7 @@ static void server_on_up(void *userdata, bool session_present) {
                 log_warning("the broker has lost the session of the store: it dropped the messages for the "
                             "store that arrived while the store was disconnected");
         pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
-        /*
-         * A broker with the plugin refuses the subscription to COMPANION_PROBE and grants
-         * COMPANION_BANNER.
-         */
-        if (link_has_refused(server->link, COMPANION_PROBE) &&
-            !link_has_refused(server->link, COMPANION_BANNER))
+        if (broker_probe_finds_plugin(server->link))
                 pipeline_plugin_detected(server->pipeline);
         pipeline_connected(server->pipeline, session_present);
         server_update_status(server);
