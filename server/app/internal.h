@@ -24,11 +24,9 @@ struct deadline_timer {
         uv_timer_t timer;
 };
 
-/* storage_commit() in the thread pool of libuv: at most one at a time. */
+/* pipeline_store_batch() in the thread pool of libuv: at most one at a time. */
 struct commit_worker {
         uv_work_t request;
-        struct storage *storage;
-        const struct change_set *change_set;
         int result;
         bool is_running;
 };

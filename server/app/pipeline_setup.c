@@ -87,8 +87,7 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
 static void commit_on_worker(uv_work_t *request) {
         struct server *server = request->data;
 
-        server->commit_worker.result =
-                storage_commit(server->commit_worker.storage, server->commit_worker.change_set);
+        server->commit_worker.result = pipeline_store_batch(server->pipeline);
 }
 
 static void server_on_committed(uv_work_t *request, int status) {
@@ -99,13 +98,10 @@ static void server_on_committed(uv_work_t *request, int status) {
         pipeline_committed(server->pipeline, server->commit_worker.result, server_now(server));
 }
 
-static void server_start_commit(void *userdata, struct storage *storage,
-                                const struct change_set *change_set) {
+static void server_start_commit(void *userdata) {
         struct server *server = userdata;
 
         server->commit_worker.is_running = true;
-        server->commit_worker.storage = storage;
-        server->commit_worker.change_set = change_set;
         server->commit_worker.request.data = server;
         uv_queue_work(&server->loop, &server->commit_worker.request, commit_on_worker, server_on_committed);
 }

@@ -183,8 +183,11 @@ static bool must_be_stored(const struct pipeline *pipeline) {
 static void start_commit(struct pipeline *pipeline) {
         pipeline->batch.state = BATCH_COMMITTING;
         pipeline->commit.start_ns = pipeline->clock.read_ns; /* `now` is older */
-        pipeline->callbacks.start_commit(pipeline->callbacks.userdata, pipeline->storage,
-                                         &pipeline->commit.change_set);
+        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
+}
+
+int pipeline_store_batch(struct pipeline *pipeline) {
+        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
 }
 
 void commit_begin(struct pipeline *pipeline, struct now now) {

@@ -141,9 +141,8 @@ static void end_commit(struct world *world, struct timeline_event *event) {
                 return;
 
         if (setjmp(world->fatal) == 0) {
-                const struct change_set *change_set = take_ptr(&world->change_set);
-
-                pipeline_committed(world->pipeline, storage_commit(&world->disk.storage, change_set),
+                world->change_set = NULL;
+                pipeline_committed(world->pipeline, pipeline_store_batch(world->pipeline),
                                    world_store_now(world));
                 pipeline_advance(world->pipeline, world_store_now(world));
         } else {
@@ -151,14 +150,14 @@ static void end_commit(struct world *world, struct timeline_event *event) {
         }
 }
 
-static void start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
+static void start_commit(void *userdata) {
         struct world *world = userdata;
         bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
-        ASSERT(!world->change_set && storage == &world->disk.storage);
+        ASSERT(!world->change_set);
         policy_observe(world);
         world->commit_started = world->now;
-        world->change_set = change_set;
+        world->change_set = &world->pipeline->commit.change_set;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
                                                .happen = end_commit,

@@ -143,14 +143,12 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
         longjmp(broker->fatal, 1);
 }
 
-static void start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
+static void start_commit(void *userdata) {
         struct broker *broker = userdata;
 
         cr_assert_not(broker->is_committing, "a commit begins while another is in flight");
         broker->n_commits++;
         broker->is_committing = true;
-        broker->committing_storage = storage;
-        broker->committing = change_set;
 }
 
 static int commit(struct storage *storage, const struct change_set *change_set) {
@@ -389,9 +387,7 @@ static void end_commit(struct broker *broker, int result) {
         broker->result = result;
         broker->is_committing = false;
         if (setjmp(broker->fatal) == 0) {
-                pipeline_committed(broker->pipeline,
-                                   storage_commit(broker->committing_storage, broker->committing),
-                                   broker->now);
+                pipeline_committed(broker->pipeline, pipeline_store_batch(broker->pipeline), broker->now);
                 pipeline_advance(broker->pipeline, broker->now);
         }
 }

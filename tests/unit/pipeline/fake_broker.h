@@ -33,10 +33,8 @@ struct broker {
         bool is_storage_waiting;              /* storage_is_waiting() */
         struct storage_usage usage;           /* storage_usage(); zeros: false */
         struct engine_config engine;
-        bool is_committing; /* a commit is in flight: of these arguments */
-        struct storage *committing_storage;
-        const struct change_set *committing;
-        int result; /* of that commit */
+        bool is_committing; /* a commit is in flight */
+        int result;         /* of that commit */
         struct pipeline *pipeline;
         struct now now;
 

@@ -222,10 +222,10 @@ static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
 static void set_executed(const struct broker_variant *side, enum line_fate *fates, size_t n_lines) {
         const struct batch *batch = &side->pipeline->batch;
 
-        for (size_t i = 0; i < n_lines && !side->worker.change_set; i++)
+        for (size_t i = 0; i < n_lines && !side->worker.is_committing; i++)
                 if (fates[i] == LINE_QUEUED && side->has_reply[i])
                         fates[i] = LINE_EXECUTED;
-        for (size_t i = 0; i < batch->n_replies && side->worker.change_set; i++)
+        for (size_t i = 0; i < batch->n_replies && side->worker.is_committing; i++)
                 fates[line_of(batch->replies[i].correlation_data)] = LINE_EXECUTED;
 }
 

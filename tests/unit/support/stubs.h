@@ -18,25 +18,21 @@ static inline int64_t stub_clock_ns(void *userdata) {
 
 /* Must be the first member of the userdata of callbacks with stub_start_commit(). */
 struct stub_worker {
-        struct storage *storage;
-        const struct change_set *change_set; /* of the commit in flight; NULL: none */
+        bool is_committing;
 };
 
-static inline void stub_start_commit(void *userdata, struct storage *storage,
-                                     const struct change_set *change_set) {
+static inline void stub_start_commit(void *userdata) {
         struct stub_worker *worker = userdata;
 
-        *worker = (struct stub_worker){ storage, change_set };
+        worker->is_committing = true;
 }
 
 /* End the commit in flight, and the commits that follow it. Call after each call of the pipeline. */
 static inline void stub_finish_commits(struct stub_worker *worker, struct pipeline *pipeline,
                                        struct now now) {
-        while (worker->change_set) {
-                int result = storage_commit(worker->storage, worker->change_set);
-
-                worker->change_set = NULL;
-                pipeline_committed(pipeline, result, now);
+        while (worker->is_committing) {
+                worker->is_committing = false;
+                pipeline_committed(pipeline, pipeline_store_batch(pipeline), now);
                 pipeline_advance(pipeline, now);
         }
 }
