@@ -100,7 +100,8 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
         return added;
 }
 
-void batch_add_payload(struct batch *batch, const struct reply *reply) {
+/* Add the payload of the reply to n_bytes. */
+static void add_payload(struct batch *batch, const struct reply *reply) {
         struct hlc fence;
 
         switch (outcomes[reply->result.outcome].built_from) {
@@ -116,6 +117,15 @@ void batch_add_payload(struct batch *batch, const struct reply *reply) {
         case PAYLOAD_CONSTANT:
                 break;
         }
+}
+
+void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct version clock) {
+        const struct result *result = &pending->reply.result;
+
+        if (result->has_version && version_compare(result->version, clock) > 0)
+                batch->has_unstored_version = true;
+        pending->n_preceding_changes = batch->effects.n_watched_changes;
+        add_payload(batch, &pending->reply);
 }
 
 uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {

@@ -134,13 +134,16 @@ bool batch_is_full(const struct batch *batch);
 /*
  * Add the reply to a request: a copy of what the invocation has, also of the error that decoding has found.
  * Returns it, or NULL if memory is short. Without an error, then execute the request, which sets `reply`.
- * Always set n_preceding_changes, and call batch_add_payload(). The batch must not be full.
+ * Always call batch_end_reply() then. The batch must not be full.
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
                                       int64_t arrived_ns);
 
-/* Add the payload of a reply of the batch to n_bytes, after the execution. */
-void batch_add_payload(struct batch *batch, const struct reply *reply);
+/*
+ * The reply is complete. Set its n_preceding_changes, add its payload to n_bytes, and set
+ * has_unstored_version. clock: of the last commit.
+ */
+void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct version clock);
 
 /*
  * Return the rest of a message expiry interval in seconds; 0: it has passed; UINT32_MAX: the request

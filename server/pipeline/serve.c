@@ -55,7 +55,6 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
         struct batch *batch = &pipeline->batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, item->arrived_ns);
-        const struct result *result;
 
         if (!pending) {
                 if (item->requester)
@@ -66,15 +65,11 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         }
         pending->requester = take_ptr(&item->requester);
         event.reply = &pending->reply;
-        result = &pending->reply.result;
         observation_add_changes(&pipeline->observation, &batch->effects, now);
         if (invocation->result == INVOCATION_REQUEST)
                 engine_step(pipeline->state->engine, &event, now, &batch->effects);
-        if (result->has_version && version_compare(result->version, pipeline->state->header.clock) > 0)
-                batch->has_unstored_version = true;
-        pending->n_preceding_changes = batch->effects.n_watched_changes;
-        batch_add_payload(batch, &pending->reply);
-        record_request(pipeline, invocation, result->outcome, now);
+        batch_end_reply(batch, pending, pipeline->state->header.clock);
+        record_request(pipeline, invocation, pending->reply.result.outcome, now);
 }
 
 /* No client of the broker may have the id of a client inside the process. Its identity is not verified. */
