@@ -136,8 +136,8 @@
  * acl_is_store()), and frames only over the connection that sent the last HELLO. Frames to the
  * plugin are not encrypted: the broker passes messages under $CONTROL to no client.
  *
- * The plugin sends its messages only to the client id that sent the last HELLO, without a
- * subscription. WELCOME is encrypted under the key in HELLO. Frames are encrypted under a key that
+ * The plugin sends its messages, except the banner, only to the client id that sent the last HELLO,
+ * without a subscription. WELCOME is encrypted under the key in HELLO. Frames are encrypted under a key that
  * is derived from it for this purpose only: a client that has taken over the store's session reads
  * and forges nothing. Each box has a random nonce: after a restart of the broker, a repeated HELLO
  * may give the plugin a key that was used before. The store ignores a frame that it cannot decrypt:

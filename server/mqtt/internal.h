@@ -3,7 +3,7 @@
 
 #include "mqtt/mqtt_client.h"
 
-/* Shared by mqtt_client.c, connect.c and socket.c. */
+/* Shared by mqtt_client.c, connect.c, socket.c and linger.c. */
 
 enum client_state {
         CLIENT_IDLE,

@@ -16,7 +16,8 @@
  *
  * A wake-up is one event of the socket. The client reads packets, writes packets, and calls wakeup_ended.
  *
- * Callbacks are called from the loop or from mqtt_client_connect(). Not thread-safe.
+ * Callbacks are called from the loop or from mqtt_client_connect(), and acknowledged() also from
+ * mqtt_client_publish(). Not thread-safe.
  */
 struct mqtt_client;
 

@@ -54,7 +54,7 @@ struct pending_reply {
         bool has_expiry;
         uint32_t expiry_s; /* message expiry interval on arrival */
         int64_t arrived_ns;
-        enum verb verb;       /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
+        enum verb verb;       /* VERB_UNKNOWN: not executed, so not in counters.n_replies */
         uint64_t hook_number; /* as in the invocation */
         /*
          * The record of a request in a frame (protocol/companion.h), and its connection. record_number 0:

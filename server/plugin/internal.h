@@ -17,8 +17,8 @@
  * does for the store.
  *
  * The broker calls the plugin in one thread. Callbacks return a result of mosquitto (MOSQ_ERR_...).
- * All other functions return 0 or -errno. If memory is short, a callback refuses the message, and
- * the broker disconnects its sender.
+ * Other functions that return int return 0 or -errno, unless their header says otherwise. If memory
+ * is short, a callback refuses the message, and the broker disconnects its sender.
  *
  * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener whose
  * configuration names it. All loads share one `struct plugin`. Each load has its own `struct

@@ -10,7 +10,8 @@
 
 /*
  * Messages to the store: the banner, WELCOME, and frames of records; and the deadlines of what it has
- * not answered. Times are those of CLOCK_MONOTONIC. Functions that return int return 0 or -ENOMEM.
+ * not answered. Times are those of CLOCK_MONOTONIC. Functions that return int return 0, -ENOMEM, or
+ * -EINVAL (broker_errno()).
  */
 
 struct connection;
