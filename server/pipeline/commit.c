@@ -180,10 +180,20 @@ static bool must_be_stored(const struct pipeline *pipeline) {
                 !storage_has_lease(pipeline->storage));
 }
 
-static void start_commit(struct pipeline *pipeline) {
-        pipeline->batch.state = BATCH_COMMITTING;
+/* Returns 1 if the change set of the batch is made and must be stored, 0 if nothing must be, or -ENOMEM. */
+static int prepare_commit(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->batch.effects;
+        int r;
+
+        observation_add_changes(&pipeline->observation, effects, now);
+        r = stage_notifications(pipeline);
+        if (r < 0 || !must_be_stored(pipeline))
+                return r;
+        r = state_make_change_set(pipeline->state, effects, now, &pipeline->commit.change_set);
+        if (r < 0)
+                return r;
         pipeline->commit.start_ns = pipeline->clock.read_ns; /* `now` is older */
-        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
+        return 1;
 }
 
 int pipeline_store_batch(struct pipeline *pipeline) {
@@ -191,44 +201,26 @@ int pipeline_store_batch(struct pipeline *pipeline) {
 }
 
 void commit_begin(struct pipeline *pipeline, struct now now) {
-        const struct effects *effects = &pipeline->batch.effects;
-        int r;
+        int r = prepare_commit(pipeline, now);
 
-        observation_add_changes(&pipeline->observation, effects, now);
-        r = stage_notifications(pipeline);
-        if (r == 0 && must_be_stored(pipeline)) {
-                r = state_make_change_set(pipeline->state, effects, now, &pipeline->commit.change_set);
-                if (r == 0) {
-                        start_commit(pipeline);
-                        return;
-                }
+        if (r <= 0) {
+                end_commit(pipeline, r, now);
+                return;
         }
-        end_commit(pipeline, r, now);
-}
-
-/* Store the change set of the open batch. Returns 0 or an error. */
-static int store_synchronously(struct pipeline *pipeline, struct now now) {
-        struct change_set *change_set = &pipeline->commit.change_set;
-        int r;
-
-        r = state_make_change_set(pipeline->state, &pipeline->batch.effects, now, change_set);
-        if (r < 0)
-                return r;
-        r = storage_commit(pipeline->storage, change_set);
-        end_process_if_unknown(pipeline, r);
-        if (r < 0)
-                return r;
-        state_commit(pipeline->state, change_set);
-        return 0;
+        pipeline->batch.state = BATCH_COMMITTING;
+        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
 }
 
 int commit_synchronously(struct pipeline *pipeline, struct now now) {
         int r;
 
-        r = stage_notifications(pipeline);
-        if (r == 0 && pipeline->storage)
-                r = store_synchronously(pipeline, now);
-        if (r == 0)
-                notification_queue_commit(&pipeline->state->notifications);
-        return r;
+        work_clock_resume(&pipeline->clock, now);
+        r = prepare_commit(pipeline, now);
+        if (r > 0) {
+                r = pipeline_store_batch(pipeline);
+                pipeline_committed(pipeline, r, now);
+        } else {
+                end_commit(pipeline, r, now);
+        }
+        return r < 0 ? r : 0;
 }

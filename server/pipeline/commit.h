@@ -30,7 +30,7 @@ bool commit_is_due(const struct pipeline *pipeline);
 void commit_begin(struct pipeline *pipeline, struct now now);
 
 /*
- * Commit the effects of the open batch at once, without replies, on this thread. Returns 0, -ENOMEM,
- * or the error of storage_commit(). After an error the batch is not undone.
+ * End the open batch and commit it on this thread. Returns 0, -ENOMEM, or the error of storage_commit().
+ * After it, also after an error, the batch is publishing: call batch_reset() if it has no replies.
  */
 int commit_synchronously(struct pipeline *pipeline, struct now now);
