@@ -452,12 +452,11 @@ void link_pause(struct link *link, uint64_t pause_ms) {
                 uv_timer_start(&link->timer, link_on_pause_timer, 0, 0);
 }
 
-int link_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+int link_publish(void *userdata, const struct message *message) {
         struct link *link = userdata;
         int id = 0;
         int r;
 
-        *ret_id = 0;
         if (message->qos > 0 && link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
         /* while connecting, libmosquitto would send it on the new connection */
@@ -473,8 +472,7 @@ int link_publish(void *userdata, const struct message *message, uint16_t *ret_id
                 return r;
 
         count_published(link, message, id);
-        *ret_id = (uint16_t)id;
-        return 0;
+        return message->qos > 0 ? id : 0;
 }
 
 bool link_has_room(void *userdata) {

@@ -102,18 +102,18 @@ void link_pause(struct link *link, uint64_t pause_ms);
  * The parameter of link_publish() and link_has_room() is a struct link: its type is void *, so that both
  * are functions of struct transport (pipeline/pipeline.h).
  *
- * Publish at the QoS of the message, 0 or 1. Returns 0; -EAGAIN at LINK_OUTSTANDING_MAX (QoS 1);
- * -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT; -ENOMEM. After
- * an error the message is not sent.
+ * Publish at the QoS of the message, 0 or 1. Returns the message id, or 0 at QoS 0; -EAGAIN at
+ * LINK_OUTSTANDING_MAX (QoS 1); -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not
+ * valid in MQTT; -ENOMEM. After an error the message is not sent.
  *
  * QoS 1: without a connection the message is sent after the link has reconnected. acknowledged()
  * follows once. After the PUBACK, another message may get the same id.
  *
  * QoS 0: the message is sent on the present connection or never. It is lost if the link is not up,
  * or if the connection ends before the message is written; the result is 0 nevertheless.
- * acknowledged() does not follow, and *ret_id means nothing.
+ * acknowledged() does not follow.
  */
-int link_publish(void *link, const struct message *message, uint16_t *ret_id);
+int link_publish(void *link, const struct message *message);
 
 /*
  * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages

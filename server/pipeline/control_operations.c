@@ -8,9 +8,7 @@
 #include "pipeline/seeding.h"
 
 void pipeline_send(struct pipeline *pipeline, const struct message *message) {
-        uint16_t id;
-
-        outbox_send(&pipeline->outbox, message, &id);
+        outbox_send(&pipeline->outbox, message);
 }
 
 void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {

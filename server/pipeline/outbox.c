@@ -4,11 +4,10 @@
 
 #include "pipeline/requester.h"
 
-int outbox_send(struct outbox *outbox, const struct message *message, uint16_t *ret_id) {
+int outbox_send(struct outbox *outbox, const struct message *message) {
         const struct transport *transport = outbox->transport;
-        int r;
+        int r = transport->publish(transport->userdata, message);
 
-        r = transport->publish(transport->userdata, message, ret_id);
         if (r < 0)
                 drops_unpublished(outbox->drops, message, r);
         else if (message->qos > 0)
@@ -134,6 +133,16 @@ static bool publish_notifications(struct outbox *outbox, const struct batch *bat
 
 /* 3. Replies */
 
+/* result: of encoding the reply. */
+static void answer_requester(struct outbox *outbox, const struct pending_reply *pending, int result,
+                             const struct message *message) {
+        if (result < 0)
+                drops_out_of_memory(outbox->drops);
+        else
+                requester_reply(pending->requester,
+                                pending->fault == REQUEST_FAULT_NONE ? &pending->reply : NULL, message);
+}
+
 static void publish_reply(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
         uint32_t expiry_s =
                 expiry_rest_s(pending->has_expiry, pending->expiry_s, now.mono_ns - pending->arrived_ns);
@@ -151,12 +160,7 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         else
                 r = encoder_fault(outbox->encoder, pending->fault, pending->fault_value, &message);
         if (pending->requester) {
-                if (r < 0)
-                        drops_out_of_memory(outbox->drops);
-                else
-                        requester_reply(pending->requester,
-                                        pending->fault == REQUEST_FAULT_NONE ? &pending->reply : NULL,
-                                        &message);
+                answer_requester(outbox, pending, r, &message);
                 return;
         }
         if (r < 0) {

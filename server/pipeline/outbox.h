@@ -95,7 +95,7 @@ struct outbox {
 /* 1. For all that sends */
 
 /* Publish a message, or drop it: it is counted and logged. Returns the result of transport.publish(). */
-int outbox_send(struct outbox *outbox, const struct message *message, uint16_t *ret_id);
+int outbox_send(struct outbox *outbox, const struct message *message);
 
 /* As transport.has_room(). */
 bool outbox_has_room(const struct outbox *outbox);

@@ -54,11 +54,10 @@ static bool is_open_for_frames(const struct outbox_frames *frames) {
 /* After a failure publish nothing: an END must not follow a lost reply. */
 void outbox_frames_flush(struct outbox_frames *frames) {
         struct message message = frame_message(buf_slice(&frames->frame));
-        uint16_t id;
 
         message.broker_bytes = message.payload.length + frames->broker_bytes;
         if (message.payload.length > 0 && is_open_for_frames(frames) &&
-            outbox_send(frames->outbox, &message, &id) < 0)
+            outbox_send(frames->outbox, &message) < 0)
                 outbox_fail(frames->outbox);
         reset_frame(frames);
 }

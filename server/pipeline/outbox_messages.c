@@ -79,7 +79,7 @@ static void publish_to_client(struct outbox_messages *messages,
                               struct message message) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct outbox *outbox = messages->outbox;
-        uint16_t id;
+        int id;
 
         topic_append_notify(&topic, recipient->client, notification->key);
         if (!buf_text(&topic)) { /* the transport needs the NUL */
@@ -87,11 +87,12 @@ static void publish_to_client(struct outbox_messages *messages,
                 return;
         }
         message.topic = buf_slice(&topic);
-        if (outbox_send(outbox, &message, &id) < 0)
+        id = outbox_send(outbox, &message);
+        if (id < 0)
                 return;
 
         if (registration)
-                remember_registration(messages, registration, id);
+                remember_registration(messages, registration, (uint16_t)id);
         outbox_count_notifications(outbox, notification, 1);
 }
 
@@ -117,12 +118,11 @@ static void messages_publish_notification(void *backend, const struct batch *bat
 static void messages_publish_reply(void *backend, const struct pending_reply *pending,
                                    const struct message *message) {
         struct outbox_messages *messages = backend;
-        uint16_t id;
 
         (void)pending;
         remove_acknowledged(messages); /* the checkpoint of the notifications is before the reply */
         if (message)
-                outbox_send(messages->outbox, message, &id);
+                outbox_send(messages->outbox, message);
 }
 
 /* 3. PUBACKs and the end of a batch */

@@ -113,7 +113,6 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
                                          .number = ++peer->n_hellos,
                                          .instance_id = peer->instance_id };
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
-        uint16_t id;
 
         companion_hello_key(peer->secret, hello.number, hello.key);
         memcpy(peer->hello_key, hello.key, sizeof(hello.key));
@@ -121,7 +120,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         outbox_frames_drop(&pipeline->frames);
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
-        if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message, &id) == 0)
+        if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message) >= 0)
                 enter_state(peer, PEER_HELLO_SENT, now.mono_ns + WELCOME_TIMEOUT_NS);
         else
                 restart_later(pipeline, now);
@@ -327,8 +326,7 @@ void peer_receive_banner(struct peer *peer, struct slice version) {
                 enter_state(peer, PEER_NEW, INT64_MAX);
 }
 
-/* A frame is lost for the store: identify the broker again, so that the plugin sends its requests again. */
-static void restart_after_lost_frame(struct pipeline *pipeline, int result) {
+void peer_lost_frame(struct pipeline *pipeline, int result) {
         if (result == -ENOMEM)
                 drops_out_of_memory(&pipeline->drops);
         else
@@ -340,17 +338,4 @@ static void restart_after_lost_frame(struct pipeline *pipeline, int result) {
                                       "no memory for a frame of the store; the plugin sends "
                                       "its requests again");
         peer_restart(pipeline);
-}
-
-void peer_receive_frame(struct pipeline *pipeline, struct slice box, struct now now) {
-        int r;
-
-        if (pipeline->peer.state != PEER_WITH_PLUGIN)
-                return;
-
-        r = queue_add_frame(&pipeline->queue, box, now.mono_ns);
-        if (r == QUEUE_FRAME_ADDED)
-                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
-        else if (r != QUEUE_FRAME_IGNORED)
-                restart_after_lost_frame(pipeline, r);
 }

@@ -17,9 +17,9 @@
  *     NEW              HELLO                                 HELLO_SENT
  *                        no memory for HELLO                 HELLO_DELAYED
  *                        no plugin, but it is required       WITHOUT_PLUGIN
- *                        no plugin                           PREPARING
+ *                        no plugin                           PREPARING, or PREPARED
  *     HELLO_SENT       WELCOME                               PREPARING
- *                        no memory for it                    HELLO_DELAYED
+ *                        no memory for its connections       HELLO_DELAYED
  *                      deadline                              NEW
  *     HELLO_DELAYED    deadline                              NEW
  *     WITHOUT_PLUGIN   banner                                NEW
@@ -122,11 +122,10 @@ void peer_receive_banner(struct peer *peer, struct slice version);
 void peer_receive_welcome(struct pipeline *pipeline, struct slice box, struct now now);
 
 /*
- * COMPANION_FRAME_TO_STORE has arrived. Its records wait in the queue from now on, and its header says which
- * notifications the plugin has published. Until WELCOME, a frame can only be one that followed an earlier
- * HELLO: it is ignored. box: its payload.
+ * A frame of the plugin is lost for the store: identify the broker again, so that the plugin sends its
+ * requests again. result: of queue_add_frame().
  */
-void peer_receive_frame(struct pipeline *pipeline, struct slice box, struct now now);
+void peer_lost_frame(struct pipeline *pipeline, int result);
 
 /* If the deadline for WELCOME, or of PEER_HELLO_DELAYED, has passed, enter PEER_NEW. */
 void peer_tick(struct peer *peer, struct now now);

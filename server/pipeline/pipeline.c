@@ -159,11 +159,28 @@ static void queue_message(struct pipeline *pipeline, const struct message *messa
                 drops_out_of_memory(&pipeline->drops);
 }
 
+/*
+ * The records of a frame wait in the queue from now on, and its header says which notifications the
+ * plugin has published. Until WELCOME, a frame can only be one that followed an earlier HELLO.
+ */
+static void queue_frame(struct pipeline *pipeline, struct slice box, struct now now) {
+        int r;
+
+        if (peer_broker_kind(&pipeline->peer) != BROKER_WITH_PLUGIN)
+                return;
+
+        r = queue_add_frame(&pipeline->queue, box, now.mono_ns);
+        if (r == QUEUE_FRAME_ADDED)
+                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
+        else if (r != QUEUE_FRAME_IGNORED)
+                peer_lost_frame(pipeline, r);
+}
+
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
         if (!message)
                 drops_out_of_memory(&pipeline->drops);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
-                peer_receive_frame(pipeline, message->payload, now);
+                queue_frame(pipeline, message->payload, now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 peer_receive_welcome(pipeline, message->payload, now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))

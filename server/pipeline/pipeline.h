@@ -14,7 +14,7 @@
  * Requests are executed in the open batch. When the batch ends, its changes are committed, and
  * then its replies and notifications are published. One batch is in flight at a time. A message
  * that arrives meanwhile waits, so no request is executed on state that may still be rolled back.
- * Without a storage nothing is committed, and each reply is published at once.
+ * Without a storage nothing is committed, and each batch is published at once.
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
@@ -35,20 +35,20 @@ struct hooks;
 /* How the pipeline publishes: the functions of the connection to the broker. */
 struct transport {
         /*
-         * Publish at the QoS of the message, 0 or 1. The message is borrowed for the call. Returns
-         * 0; -EAGAIN if too many messages at QoS 1 are not acknowledged; -EMSGSIZE if the message
-         * is larger than the broker accepts; -EINVAL if the topic or a property is not valid in
-         * MQTT; or -ENOMEM. After an error the message is not sent. Topics and the texts of
-         * properties are followed by NUL. Must not call the pipeline.
+         * Publish at the QoS of the message, 0 or 1. The message is borrowed for the call. Returns the
+         * message id, or 0 at QoS 0; -EAGAIN if too many messages at QoS 1 are not acknowledged;
+         * -EMSGSIZE if the message is larger than the broker accepts; -EINVAL if the topic or a
+         * property is not valid in MQTT; or -ENOMEM. After an error the message is not sent. Topics and
+         * the texts of properties are followed by NUL. Must not call the pipeline.
          *
-         * QoS 1: *ret_id is the message id, for pipeline_acknowledged(). Without a connection, the
-         * message is sent after the store has reconnected.
+         * QoS 1: the id is for pipeline_acknowledged(). Without a connection, the message is sent after
+         * the store has reconnected.
          *
          * QoS 0: without a connection, and at the end of the connection if it is not yet written,
          * the message is lost: it is never sent on a later connection. The result is 0
-         * nevertheless. *ret_id means nothing, and no acknowledgement is reported.
+         * nevertheless. No acknowledgement is reported.
          */
-        int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
+        int (*publish)(void *userdata, const struct message *message);
 
         /*
          * Return false if the broker does not keep up: too many messages at QoS 1 are not

@@ -121,7 +121,7 @@ static void take_frame(struct world *world, const struct message *message) {
                         ASSERT(frame_n_recipients(&record.notification) > 0);
 }
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int publish(void *userdata, const struct message *message) {
         struct world *world = userdata;
         bool is_frame = slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_PLUGIN));
         bool is_hello = slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO));
@@ -138,8 +138,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                 take_hello(world, message);
         else if (is_frame)
                 take_frame(world, message);
-        *ret_id = ++world->last_id ? world->last_id : ++world->last_id;
-        return 0;
+        return ++world->last_id ? world->last_id : ++world->last_id;
 }
 
 static void serving(void *userdata, enum broker_kind broker_kind) {

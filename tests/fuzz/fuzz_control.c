@@ -96,7 +96,7 @@ static void check_control_reply(const struct message *reply) {
         ASSERT(slice_equal(reply->correlation_data, SLICE_LITERAL("control")));
 }
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int publish(void *userdata, const struct message *message) {
         struct world *world = userdata;
 
         if (slice_equal(message->topic, SLICE_LITERAL("control-replies"))) {
@@ -105,8 +105,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         }
         ASSERT(message->topic.data[message->topic.length] == '\0');
         world->n_sent++;
-        *ret_id = ++world->last_id ? world->last_id : ++world->last_id;
-        return 0;
+        return ++world->last_id ? world->last_id : ++world->last_id;
 }
 
 static int begin_outage(void *userdata, enum outage_of of, int64_t duration_ms) {

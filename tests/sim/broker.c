@@ -283,7 +283,7 @@ static void drop_outgoing_at_qos_0(struct sim_broker *broker) {
                 }
 }
 
-int broker_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+int broker_publish(void *userdata, const struct message *message) {
         struct world *world = userdata;
         struct sim_broker *broker = &world->broker;
         struct sim_outgoing *outgoing;
@@ -304,8 +304,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
                 plan_arrival(world, broker->last_id);
         else if (message->qos == 0)
                 drop_outgoing_at_qos_0(broker);
-        *ret_id = broker->last_id;
-        return 0;
+        return message->qos > 0 ? broker->last_id : 0;
 }
 
 bool broker_has_room(void *userdata) {

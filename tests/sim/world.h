@@ -197,7 +197,7 @@ int64_t broker_after(struct world *world, int64_t *last_ns);
 void broker_receive_request(struct world *world, const struct message *message, size_t client);
 
 /* The pipeline's transport. */
-int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
+int broker_publish(void *world, const struct message *message);
 bool broker_has_room(void *world);
 
 /* Return the client with this connection, also if it has ended. */

@@ -29,16 +29,15 @@ struct world {
         struct buf last;
 };
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int publish(void *userdata, const struct message *message) {
         bool before = memory_pause();
         struct world *world = userdata;
 
         world->n_sent++;
         buf_reset(&world->last);
         buf_append_slice(&world->last, message->payload);
-        *ret_id = 1;
         memory_resume(before);
-        return 0;
+        return 1;
 }
 
 static void world_init(struct world *world) {

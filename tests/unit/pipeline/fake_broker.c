@@ -98,7 +98,7 @@ static void add_frame(struct broker *broker, const struct message *message) {
         }
 }
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int publish(void *userdata, const struct message *message) {
         struct broker *broker = userdata;
 
         if (broker->publish_result < 0)
@@ -119,8 +119,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 
         if (++broker->last_id == 0)
                 broker->last_id = 1;
-        *ret_id = broker->last_id;
-        return 0;
+        return broker->last_id;
 }
 
 /* 2. What the pipeline needs */

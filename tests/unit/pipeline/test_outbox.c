@@ -26,15 +26,13 @@ static struct outbox_frames frames;
 static uint16_t n_sent;  /* messages, and records of frames */
 static uint16_t n_asked; /* frames without records */
 
-static int send_message(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int send_message(void *userdata, const struct message *message) {
         struct frame_to_plugin_record record;
         struct slice records;
 
         (void)userdata;
-        if (!slice_equal(message->topic, S(COMPANION_FRAME_TO_PLUGIN))) {
-                *ret_id = ++n_sent;
-                return 0;
-        }
+        if (!slice_equal(message->topic, S(COMPANION_FRAME_TO_PLUGIN)))
+                return ++n_sent;
         cr_assert_eq(frame_to_plugin_read(message->payload, &records), 0);
         if (records.length == 0)
                 n_asked++;

@@ -17,7 +17,7 @@ static struct message *published[300]; /* copies */
 static size_t n_published;
 static int publish_result;
 
-static int keep(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int keep(void *userdata, const struct message *message) {
         (void)userdata;
         if (publish_result < 0)
                 return publish_result;
@@ -25,7 +25,6 @@ static int keep(void *userdata, const struct message *message, uint16_t *ret_id)
         published[n_published] = message_copy(message);
         cr_assert_not_null(published[n_published]);
         n_published++;
-        *ret_id = 0;
         return 0;
 }
 

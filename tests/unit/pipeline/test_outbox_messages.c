@@ -18,11 +18,10 @@ static struct outbox outbox;
 static struct outbox_messages messages;
 static uint16_t next_id; /* of the next message */
 
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+static int publish(void *userdata, const struct message *message) {
         (void)userdata;
         (void)message;
-        *ret_id = next_id++;
-        return 0;
+        return next_id++;
 }
 
 static bool has_room(void *userdata) {
