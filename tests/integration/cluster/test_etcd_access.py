@@ -34,7 +34,7 @@ def test_a_member_has_a_certificate(cluster_with_tls, authority):
 def test_a_member_without_a_certificate_waits(cluster_with_tls):
     [machine] = cluster_with_tls().members
     machine.etcd.wait_for_log("client didn't provide a certificate")
-    assert machine.member.waits_for("etcd has not been read recently")
+    wait_until(lambda: machine.member.waits_for("etcd has not been read recently"), "the member waits")
 
 
 @pytest.fixture
