@@ -79,13 +79,13 @@ class Page:
             shown = self.text(selector)
             return text in shown and shown
         try:
-            return wait_until(found, f"{selector} shows {text!r}", 8)
+            return wait_until(found, f"{selector} shows {text!r}")
         except TimeoutError as error:
             raise AssertionError(f"{error}\n{self.text()}") from None
 
     def find(self, selector, text=None, script=FIND):
         try:
-            return wait_until(lambda: self.driver.execute_script(script, selector, text), f"{selector} {text}", 8)
+            return wait_until(lambda: self.driver.execute_script(script, selector, text), f"{selector} {text}")
         except TimeoutError as error:
             raise AssertionError(f"{error}\n{self.text()}") from None
 
@@ -117,7 +117,7 @@ class Page:
         return self.driver.execute_script("return document.activeElement.matches(arguments[0])", selector)
 
     def tab_to(self, selector, key):
-        wait_until(lambda: self.focused(selector) or self.keys(key), f"the focus reaches {selector}", 8)
+        wait_until(lambda: self.focused(selector) or self.keys(key), f"the focus reaches {selector}")
 
     def too_wide(self):
         """Return the parts of the page that are wider than their place."""
