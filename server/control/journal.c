@@ -24,21 +24,27 @@ struct exchange {
         uint8_t bytes[];         /* all parts */
 };
 
-static struct slice part_of(const struct exchange *exchange, enum exchange_part part) {
-        struct slice found = { exchange->bytes, 0 };
+/* Where the part begins in `bytes`: behind those before it. */
+static size_t offset_of(const struct exchange *exchange, enum exchange_part part) {
+        size_t offset = 0;
 
-        for (int i = 0; i <= (int)part; i++) {
-                found.data += found.length;
-                found.length = exchange->lengths[i] == PART_ABSENT ? 0 : exchange->lengths[i];
-        }
-        return exchange->lengths[part] == PART_ABSENT ? (struct slice){ 0 } : found;
+        for (int i = 0; i < (int)part; i++)
+                offset += exchange->lengths[i] == PART_ABSENT ? 0 : exchange->lengths[i];
+        return offset;
+}
+
+static struct slice part_of(const struct exchange *exchange, enum exchange_part part) {
+        return exchange->lengths[part] == PART_ABSENT
+                       ? (struct slice){ 0 }
+                       : (struct slice){ exchange->bytes + offset_of(exchange, part),
+                                         exchange->lengths[part] };
 }
 
 /* Copy a part behind those before it. The record has room for it. */
 static void set_part(struct exchange *exchange, enum exchange_part part, struct slice bytes) {
         exchange->lengths[part] = bytes.data ? bytes.length : PART_ABSENT;
         if (bytes.length > 0)
-                memcpy((uint8_t *)part_of(exchange, part).data, bytes.data, bytes.length);
+                memcpy(exchange->bytes + offset_of(exchange, part), bytes.data, bytes.length);
 }
 
 uint64_t journal_add(struct ring *journal, const struct journal_entry *entry) {
@@ -69,14 +75,12 @@ struct injected_fault journal_fault_of(const struct ring *journal, uint64_t numb
 
 void journal_add_reply(struct ring *journal, uint64_t number, struct slice payload, struct slice version) {
         struct exchange *exchange = ring_find(journal, number);
-        struct slice request;
 
         if (!exchange || exchange->lengths[PART_REPLY] != PART_ABSENT)
                 return;
-        request = part_of(exchange, PART_PAYLOAD);
         exchange = ring_resize(journal, number,
-                               sizeof(*exchange) + (size_t)(request.data - exchange->bytes) +
-                                       request.length + version.length + payload.length);
+                               sizeof(*exchange) + offset_of(exchange, PART_VERSION) + version.length +
+                                       payload.length);
         if (!exchange)
                 return;
         set_part(exchange, PART_VERSION, version);

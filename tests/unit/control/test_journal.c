@@ -97,10 +97,14 @@ Test(journal, omits_absent_fields) {
 Test(journal, knows_the_fault_of_a_request_for_its_reply) {
         const struct fault_rule kick = { .action = FAULT_KICK };
         struct ring journal = JOURNAL_RING;
+        char *text;
 
         journal_add(&journal, &(struct journal_entry){ .rule = &kick, .connection = 7 });
         add(&journal, S("x"));
-        journal_add_reply(&journal, 1, S(":1\r\n"), (struct slice){ 0 });
+        journal_add_reply(&journal, 1, S(":1\r\n"), (struct slice){ 0 }); /* the request has no payload */
+        text = written(&journal, 0);
+        cr_expect(strstr(text, "\"reply\":\":1"), "%s", text);
+        free(text);
         cr_expect_eq(journal_fault_of(&journal, 1).rule, &kick);
         cr_expect_eq(journal_fault_of(&journal, 1).number, 1);
         cr_expect_eq(journal_fault_of(&journal, 1).connection, 7);
