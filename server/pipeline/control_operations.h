@@ -7,9 +7,11 @@ struct export_reader;
 
 /*
  * The functions with which test control (server/control) changes the pipeline. Call them only from the
- * hooks of pipeline/hooks.h, and those that send also before pipeline_advance(). All but
- * pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect at once, not when the
- * batch is committed. This is safe: with test control the storage stores nothing, so no commit can fail.
+ * hooks of pipeline/hooks.h; the functions that send may also be called before pipeline_advance().
+ *
+ * pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect when the batch is
+ * committed, all others at once. This is safe: with test control the storage stores nothing, so no commit
+ * can fail.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

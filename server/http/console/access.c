@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who may send a request to the console. */
+/* The check of a request to the console: its origin, its token, and the role of its user. */
 
 #include "base/log.h"
 #include "http/console/internal.h"

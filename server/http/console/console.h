@@ -8,7 +8,7 @@
 #include "http/pages.h"
 
 /*
- * The console: the page, who may use it, and the addresses below /api, which console/README.md specifies.
+ * The console: the page, the users and their tokens, and the addresses below /api (console/README.md).
  * A request of a user is a request of a client inside the process (pipeline_request()).
  */
 struct console;

@@ -102,7 +102,7 @@ struct pipeline *console_served_pipeline(const struct console *console, struct h
 /* Read an unsigned argument. Returns false, and replies with 400, if it is invalid. Absent: unchanged. */
 bool console_read_number(struct http_exchange *exchange, const char *name, uint64_t *ret_number);
 
-/* Add who has sent a request, or watches a key: client, user, verified. */
+/* Add the members client, user and verified: of the sender of a request, or of the watcher of a key. */
 void console_add_origin(struct buf *json, const struct request_origin *origin);
 
 /* The handlers of the routes. */
