@@ -105,7 +105,7 @@ void outbox_lose(struct outbox *outbox) {
  * Publish the notifications up to this sequence while the transport has room. Returns false if it has
  * none. But true if nothing can be published: outbox_open() repeats what was not kept.
  */
-static bool publish_notifications(struct outbox *outbox, const struct batch *batch, uint64_t sequence) {
+static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
         const struct pending_notification *next;
 
         while (can_publish(outbox) && (next = next_notification(outbox)) && next->sequence <= sequence) {
@@ -115,7 +115,7 @@ static bool publish_notifications(struct outbox *outbox, const struct batch *bat
                 if (!outbox_has_room(outbox))
                         return false;
                 if (encoder_notification(outbox->encoder, next->version, next->value, &message) == 0) {
-                        outbox->backend->publish_notification(outbox->backend_data, batch, next, &message,
+                        outbox->backend->publish_notification(outbox->backend_data, next, &message,
                                                               &recipients);
                 } else {
                         struct recipient recipient;
@@ -176,12 +176,14 @@ static void publish_reply(struct outbox *outbox, const struct pending_reply *pen
         outbox->backend->publish_reply(outbox->backend_data, pending, is_published ? &message : NULL);
 }
 
-static bool publish_replies(struct outbox *outbox, struct batch *batch, struct now now) {
+static bool publish_replies(struct outbox *outbox, struct now now) {
+        struct batch *batch = outbox->batch;
+
         for (; batch->n_replies_published < batch->n_replies; batch->n_replies_published++) {
                 const struct pending_reply *pending = &batch->replies[batch->n_replies_published];
                 uint64_t sequence = batch->sequence_before + pending->n_preceding_changes;
 
-                if (!publish_notifications(outbox, batch, sequence) || !outbox_has_room(outbox))
+                if (!publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
                         return false;
                 publish_reply(outbox, pending, now);
         }
@@ -190,11 +192,12 @@ static bool publish_replies(struct outbox *outbox, struct batch *batch, struct n
 
 /* 4. The batch */
 
-void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) {
+void outbox_publish(struct outbox *outbox, struct now now) {
+        struct batch *batch = outbox->batch;
         struct histogram *latencies = &outbox->counters->latencies[LATENCY_REQUEST];
         size_t first = batch->n_replies_published;
-        bool is_published = publish_replies(outbox, batch, now) &&
-                            (!outbox_is_waiting(outbox) || publish_notifications(outbox, batch, UINT64_MAX));
+        bool is_published = publish_replies(outbox, now) &&
+                            (!outbox_is_waiting(outbox) || publish_notifications(outbox, UINT64_MAX));
 
         work_clock_charge(outbox->clock, &batch->work_ns); /* one reading of the clock for all replies */
         for (; first < batch->n_replies_published; first++)
@@ -203,7 +206,7 @@ void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now) 
                 return;
 
         if (outbox->backend)
-                outbox->backend->end_batch(outbox->backend_data, batch);
+                outbox->backend->end_batch(outbox->backend_data);
         batch_reset(batch);
         work_clock_charge(outbox->clock, &batch->work_ns); /* END belongs to no item of the next batch */
 }

@@ -43,19 +43,17 @@ struct outbox_backend {
 
         /*
          * Publish the notification to recipients of the list while the transport has room, to one at
-         * least. Remove these from the list. The batch is published now; the notification may be of an
-         * earlier batch.
+         * least. Remove these from the list. The notification may be of an earlier batch than outbox.batch.
          */
-        void (*publish_notification)(void *backend, const struct batch *batch,
-                                     const struct pending_notification *notification,
+        void (*publish_notification)(void *backend, const struct pending_notification *notification,
                                      const struct message *message, struct slice *recipients);
 
         /* Publish the reply. message NULL: test control publishes it. */
         void (*publish_reply)(void *backend, const struct pending_reply *pending,
                               const struct message *message);
 
-        /* All of the batch is published. */
-        void (*end_batch)(void *backend, const struct batch *batch);
+        /* All of outbox.batch is published. */
+        void (*end_batch)(void *backend);
 };
 
 enum outbox_status {
@@ -66,6 +64,7 @@ enum outbox_status {
 
 struct outbox {
         struct state *state; /* borrowed, as are the following */
+        struct batch *batch;
         const struct transport *transport;
         struct counters *counters;
         struct drops *drops;
@@ -136,7 +135,7 @@ bool outbox_is_waiting(const struct outbox *outbox);
  * Publish the batch until the transport has no room: then call this function again when it has. When
  * the whole batch is published, it is open and empty.
  */
-void outbox_publish(struct outbox *outbox, struct batch *batch, struct now now);
+void outbox_publish(struct outbox *outbox, struct now now);
 
 /*
  * Memory is short for a reply, or for a notification to a client: count and log one drop. If the

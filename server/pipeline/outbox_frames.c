@@ -203,8 +203,7 @@ static size_t set_recipients(struct outbox_frames *frames, const struct pending_
         return n_bytes;
 }
 
-static void frames_publish_notification(void *backend, const struct batch *batch,
-                                        const struct pending_notification *notification,
+static void frames_publish_notification(void *backend, const struct pending_notification *notification,
                                         const struct message *message, struct slice *recipients) {
         struct outbox_frames *frames = backend;
         struct frame_to_plugin_record record = {
@@ -216,7 +215,6 @@ static void frames_publish_notification(void *backend, const struct batch *batch
         };
         struct frame_notification *part = &record.notification;
 
-        (void)batch;
         if (frames->outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
         do { /* test control can omit all recipients: then one record without recipients is added */
@@ -310,11 +308,12 @@ static void frames_publish_reply(void *backend, const struct pending_reply *pend
 }
 
 /* Report the end of the batch's records, and how long the batch has taken without its commit. */
-static void frames_end_batch(void *backend, const struct batch *batch) {
+static void frames_end_batch(void *backend) {
+        struct outbox_frames *frames = backend;
+        const struct batch *batch = frames->outbox->batch;
         const struct frame_to_plugin_record record = {
                 .kind = FRAME_END, .end = { batch->last_record_number, (uint64_t)batch->work_ns }
         };
-        struct outbox_frames *frames = backend;
 
         if (batch->last_record_number > 0)
                 (void)add_record(frames, &record, 0);

@@ -59,8 +59,8 @@ static void remember_registration(struct outbox_messages *messages, struct regis
  * earlier batch. Do not search for it: a registration that is found now may be newer than the
  * notification.
  */
-static struct registration *take_registration(struct outbox_messages *messages, const struct batch *batch,
-                                              uint64_t sequence) {
+static struct registration *take_registration(struct outbox_messages *messages, uint64_t sequence) {
+        const struct batch *batch = messages->outbox->batch;
         const struct notification *notifications = batch->effects.notifications;
 
         if (sequence <= batch->sequence_before)
@@ -97,15 +97,13 @@ static void publish_to_client(struct outbox_messages *messages,
 }
 
 /* Skip connections: they ended with the broker that had the plugin. */
-static void messages_publish_notification(void *backend, const struct batch *batch,
-                                          const struct pending_notification *notification,
+static void messages_publish_notification(void *backend, const struct pending_notification *notification,
                                           const struct message *message, struct slice *recipients) {
         struct outbox_messages *messages = backend;
         struct recipient recipient;
 
         while (outbox_has_room(messages->outbox) && recipients_next(recipients, &recipient)) {
-                struct registration *registration =
-                        take_registration(messages, batch, notification->sequence);
+                struct registration *registration = take_registration(messages, notification->sequence);
                 int n = recipient.connection == 0
                                 ? outbox_n_copies(messages->outbox, notification, &recipient)
                                 : 0;
@@ -128,10 +126,9 @@ static void messages_publish_reply(void *backend, const struct pending_reply *pe
 /* 3. PUBACKs and the end of a batch */
 
 /* No PUBACK follows if all recipients of the last notifications were skipped. */
-static void messages_end_batch(void *backend, const struct batch *batch) {
+static void messages_end_batch(void *backend) {
         struct outbox_messages *messages = backend;
 
-        (void)batch;
         messages->n_taken = 0;
         remove_acknowledged(messages);
 }

@@ -31,6 +31,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 .queue.presence_topic = config->presence_topic,
                 .clock.callbacks = &pipeline->callbacks,
                 .outbox = { .state = state,
+                            .batch = &pipeline->batch,
                             .transport = &pipeline->transport,
                             .counters = &pipeline->counters,
                             .drops = &pipeline->drops,
@@ -125,7 +126,7 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                 case BATCH_COMMITTING:
                         return; /* until pipeline_committed() */
                 case BATCH_PUBLISHING:
-                        outbox_publish(&pipeline->outbox, batch, now);
+                        outbox_publish(&pipeline->outbox, now);
                         if (batch->state == BATCH_PUBLISHING)
                                 return; /* the transport has no room */
                         break;

@@ -64,6 +64,7 @@ static void setup(void) {
         drops.counters = &counters;
         work_clock.callbacks = &callbacks;
         outbox = (struct outbox){ .state = &state,
+                                  .batch = &batch,
                                   .transport = &transport,
                                   .counters = &counters,
                                   .drops = &drops,
@@ -103,7 +104,7 @@ static void commit_changes(size_t n) {
 /* Publish a batch without effects and replies. */
 static void publish(void) {
         batch.sequence_before = state.notifications.last_sequence;
-        outbox_publish(&outbox, &batch, (struct now){ 0 });
+        outbox_publish(&outbox, (struct now){ 0 });
 }
 
 Test(outbox, keeps_published_changes_until_they_are_acknowledged) {

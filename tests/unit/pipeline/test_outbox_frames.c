@@ -102,9 +102,10 @@ static void reply(uint64_t number, size_t n_bytes) {
 }
 
 static void end_batch(uint64_t last_number) {
-        const struct batch batch = { .last_record_number = last_number, .work_ns = 1000 };
+        struct batch batch = { .last_record_number = last_number, .work_ns = 1000 };
 
-        outbox_frames_backend.end_batch(&frames, &batch);
+        outbox.batch = &batch;
+        outbox_frames_backend.end_batch(&frames);
 }
 
 /* A change with this sequence and a value of n_bytes; its recipients are the connections 1 to n. */
@@ -120,7 +121,7 @@ static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
         for (size_t i = 1; i <= n_recipients; i++)
                 recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
         notification.recipients = buf_slice(&recipients);
-        outbox_frames_backend.publish_notification(&frames, &(struct batch){ 0 }, &notification, &message,
+        outbox_frames_backend.publish_notification(&frames, &notification, &message,
                                                    &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
         buf_deinit(&recipients);

@@ -68,8 +68,8 @@ static void publish_notification(uint64_t sequence, struct registration *const *
         const struct message message = { .payload = S("v"), .qos = 1 };
         struct pending_notification notification = { .sequence = sequence, .key = S("k") };
         struct notification notified[1 + N_MAX] = { { .watched_change = 0 } };
-        const struct batch batch = { .sequence_before = EARLIER,
-                                     .effects = { .notifications = notified, .n_notifications = 1 + n } };
+        struct batch batch = { .sequence_before = EARLIER,
+                               .effects = { .notifications = notified, .n_notifications = 1 + n } };
         struct buf recipients = { 0 };
 
         for (size_t i = 0; i < n; i++) {
@@ -81,10 +81,11 @@ static void publish_notification(uint64_t sequence, struct registration *const *
         }
         notification.recipients = buf_slice(&recipients);
         next_id = id;
-        outbox_messages_backend.publish_notification(&messages, &batch, &notification, &message,
+        outbox.batch = &batch;
+        outbox_messages_backend.publish_notification(&messages, &notification, &message,
                                                      &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
-        outbox_messages_backend.end_batch(&messages, &batch);
+        outbox_messages_backend.end_batch(&messages);
         buf_deinit(&recipients);
 }
 
