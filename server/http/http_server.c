@@ -46,14 +46,14 @@ static void http_on_connection(void *userdata, struct MHD_Connection *handle, vo
         struct http_server *http = userdata;
 
         if (code == MHD_CONNECTION_NOTIFY_STARTED)
-                *socket_context = connections_add(
+                *socket_context = http_connections_add(
                         &http->connections, handle,
                         MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
         else
-                connections_remove(*socket_context);
+                http_connections_remove(*socket_context);
 }
 
-static struct connection *tracked_connection(struct MHD_Connection *handle) {
+static struct http_connection *tracked_connection(struct MHD_Connection *handle) {
         return MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
@@ -64,7 +64,7 @@ static void release_body(struct http_exchange *exchange) {
 }
 
 /* The next run of the library notices it. */
-static void disconnect(struct connection *connection) {
+static void disconnect(struct http_connection *connection) {
         connection->is_closing = true;
         if (connection->exchange)
                 release_body(connection->exchange);
@@ -73,26 +73,26 @@ static void disconnect(struct connection *connection) {
 }
 
 /* Whether the peer has to send or to receive something: not the handler, and not the library. */
-static bool waits_for_peer(const struct connection *connection) {
+static bool waits_for_peer(const struct http_connection *connection) {
         const struct http_exchange *exchange = connection->exchange;
 
         return !exchange || (!exchange->is_suspended && !exchange->response);
 }
 
 static void disconnect_excess(struct http_server *http) {
-        struct connection *connection;
+        struct http_connection *connection;
 
-        while (connections_n(&http->connections) > CONNECTIONS_KEPT &&
-               (connection = connections_find(&http->connections, waits_for_peer)))
+        while (http_connections_n(&http->connections) > CONNECTIONS_KEPT &&
+               (connection = http_connections_find(&http->connections, waits_for_peer)))
                 disconnect(connection);
 }
 
-static bool has_body_to_send(const struct connection *connection) {
+static bool has_body_to_send(const struct http_connection *connection) {
         return connection->exchange && connection->exchange->n_body_reserved > 0;
 }
 
 static void disconnect_slow_body(struct http_server *http) {
-        struct connection *connection = connections_find(&http->connections, has_body_to_send);
+        struct http_connection *connection = http_connections_find(&http->connections, has_body_to_send);
 
         ASSERT(connection);
         disconnect(connection);
@@ -194,7 +194,7 @@ static bool admit_body(struct http_exchange *exchange) {
         return true;
 }
 
-static struct http_exchange *exchange_new(struct http_server *http, struct connection *connection) {
+static struct http_exchange *exchange_new(struct http_server *http, struct http_connection *connection) {
         struct http_exchange *exchange = calloc(1, sizeof(*exchange));
 
         if (!exchange)
@@ -249,7 +249,7 @@ static void handle_request(struct http_exchange *exchange) {
 static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *handle, const char *path,
                                        const char *method, const char *version, const char *upload,
                                        size_t *n_upload, void **state) {
-        struct connection *connection = tracked_connection(handle);
+        struct http_connection *connection = tracked_connection(handle);
         struct http_exchange *exchange = *state;
 
         (void)version;
@@ -267,8 +267,8 @@ static enum MHD_Result http_on_request(void *userdata, struct MHD_Connection *ha
                 *n_upload = 0;
                 exchange->is_broken = buf_failed(&exchange->body);
         } else if (!exchange->is_complete && exchange->status == 0) {
-                if (!connections_take_turn(&exchange->http->connections, connection,
-                                           exchange->http->n_runs)) {
+                if (!http_connections_take_turn(&exchange->http->connections, connection,
+                                                exchange->http->n_runs)) {
                         http_suspend(exchange);
                         http_resume(exchange); /* calls this function again in the next run */
                         return MHD_YES;
@@ -398,7 +398,7 @@ static struct MHD_Daemon *start_daemon(struct http_server *http, int fd, const s
         unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls->certificate ? MHD_USE_TLS : 0);
 
         return MHD_start_daemon(flags, 0, NULL, NULL, http_on_request, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+                                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)HTTP_CONNECTIONS_MAX,
                                 MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ADDRESS_CONNECTIONS,
                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_TIMEOUT_S,
@@ -411,7 +411,7 @@ static struct MHD_Daemon *start_daemon(struct http_server *http, int fd, const s
 static void stop_daemon(struct http_server *http) {
         if (!http->daemon)
                 return;
-        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
                 if (http->connections.slots[i].exchange)
                         http_resume(http->connections.slots[i].exchange);
         MHD_stop_daemon(take_ptr(&http->daemon));

@@ -8,12 +8,12 @@
 
 #include <microhttpd.h>
 
-#include "http/connections.h"
+#include "http/http_connections.h"
 #include "http/http_server.h"
 
 struct http_exchange {
         struct http_server *http;
-        struct connection *connection;
+        struct http_connection *connection;
         const struct http_routes *routes;
         const struct http_route *route;
         bool is_head;
@@ -42,7 +42,7 @@ struct http_server {
         uint16_t port;
         struct http_routes routes[HTTP_ROUTES_MAX];
         size_t n_routes;
-        struct connections connections;
+        struct http_connections connections;
         size_t n_body_bytes, n_reply_bytes; /* of all exchanges */
         int n_open_handles;
 };

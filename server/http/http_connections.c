@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "http/connections.h"
+#include "http/http_connections.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 
-struct connection *connections_add(struct connections *connections, struct MHD_Connection *handle,
-                                   const struct sockaddr *peer) {
-        struct connection *connection = connections->slots;
+struct http_connection *http_connections_add(struct http_connections *connections,
+                                             struct MHD_Connection *handle, const struct sockaddr *peer) {
+        struct http_connection *connection = connections->slots;
 
-        while (connection < connections->slots + CONNECTIONS_MAX && connection->handle)
+        while (connection < connections->slots + HTTP_CONNECTIONS_MAX && connection->handle)
                 connection++;
-        ASSERT(connection < connections->slots + CONNECTIONS_MAX);
+        ASSERT(connection < connections->slots + HTTP_CONNECTIONS_MAX);
 
-        *connection = (struct connection){ .handle = handle, .number = connections->n_begun++ };
+        *connection = (struct http_connection){ .handle = handle, .number = connections->n_begun++ };
         if (peer->sa_family == AF_INET)
                 memcpy(&connection->address, &((const struct sockaddr_in *)peer)->sin_addr,
                        sizeof(struct in_addr));
@@ -23,29 +23,29 @@ struct connection *connections_add(struct connections *connections, struct MHD_C
         return connection;
 }
 
-void connections_remove(struct connection *connection) {
+void http_connections_remove(struct http_connection *connection) {
         connection->handle = NULL;
 }
 
-static bool have_same_address(const struct connection *a, const struct connection *b) {
+static bool have_same_address(const struct http_connection *a, const struct http_connection *b) {
         return memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
 }
 
-size_t connections_n(const struct connections *connections) {
+size_t http_connections_n(const struct http_connections *connections) {
         size_t n = 0;
 
-        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
                 n += connections->slots[i].handle && !connections->slots[i].is_closing;
         return n;
 }
 
-struct connection *connections_find(struct connections *connections,
-                                    bool (*matches)(const struct connection *connection)) {
-        struct connection *found[CONNECTIONS_MAX], *best = NULL;
+struct http_connection *http_connections_find(struct http_connections *connections,
+                                              bool (*matches)(const struct http_connection *connection)) {
+        struct http_connection *found[HTTP_CONNECTIONS_MAX], *best = NULL;
         size_t n_found = 0, n_best = 0;
 
-        for (struct connection *each = connections->slots; each < connections->slots + CONNECTIONS_MAX;
-             each++)
+        for (struct http_connection *each = connections->slots;
+             each < connections->slots + HTTP_CONNECTIONS_MAX; each++)
                 if (each->handle && !each->is_closing && matches(each))
                         found[n_found++] = each;
 
@@ -62,8 +62,9 @@ struct connection *connections_find(struct connections *connections,
         return best;
 }
 
-bool connections_take_turn(struct connections *connections, struct connection *connection, uint64_t round) {
-        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+bool http_connections_take_turn(struct http_connections *connections, struct http_connection *connection,
+                                uint64_t round) {
+        for (size_t i = 0; i < HTTP_CONNECTIONS_MAX; i++)
                 if (connections->slots[i].handle && connections->slots[i].last_turn == round &&
                     have_same_address(&connections->slots[i], connection))
                         return false;

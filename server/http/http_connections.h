@@ -16,7 +16,7 @@ struct http_exchange;
  * A slow peer keeps what it has until others need it. Then the address with the most connections loses
  * its oldest one. So an attacker with many slow connections closes its own ones.
  */
-struct connection {
+struct http_connection {
         struct MHD_Connection *handle;  /* NULL: a free slot */
         struct http_exchange *exchange; /* set by the caller; NULL: none */
         bool is_closing;                /* set by the caller */
@@ -25,29 +25,30 @@ struct connection {
         uint64_t last_turn; /* 0: none */
 };
 
-#define CONNECTIONS_MAX 160
-struct connections {
-        struct connection slots[CONNECTIONS_MAX];
+#define HTTP_CONNECTIONS_MAX 160
+struct http_connections {
+        struct http_connection slots[HTTP_CONNECTIONS_MAX];
         uint64_t n_begun;
 };
 
-/* Add a connection with the peer at this address. Valid until connections_remove(). */
-struct connection *connections_add(struct connections *connections, struct MHD_Connection *handle,
-                                   const struct sockaddr *peer);
-void connections_remove(struct connection *connection);
+/* Add a connection with the peer at this address. Valid until http_connections_remove(). */
+struct http_connection *http_connections_add(struct http_connections *connections,
+                                             struct MHD_Connection *handle, const struct sockaddr *peer);
+void http_connections_remove(struct http_connection *connection);
 
 /* The number of connections that are not closing. */
-size_t connections_n(const struct connections *connections);
+size_t http_connections_n(const struct http_connections *connections);
 
 /*
  * Of the connections that are not closing and for which the function returns true, return the oldest
  * one of the address that has the most of them; NULL if there is none.
  */
-struct connection *connections_find(struct connections *connections,
-                                    bool (*matches)(const struct connection *connection));
+struct http_connection *http_connections_find(struct http_connections *connections,
+                                              bool (*matches)(const struct http_connection *connection));
 
 /*
  * Take a turn for the address of the connection in this round, numbered from 1. Returns false if
  * another request of the address has had it.
  */
-bool connections_take_turn(struct connections *connections, struct connection *connection, uint64_t round);
+bool http_connections_take_turn(struct http_connections *connections, struct http_connection *connection,
+                                uint64_t round);
