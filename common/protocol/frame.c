@@ -69,7 +69,7 @@ static uint64_t read_positive(struct wire_reader *reader) {
 void frame_to_store_append(struct buf *buf, const struct frame_to_store *header) {
         wire_append_number(buf, COMPANION_VERSION_NUMBER, 1);
         wire_append_number(buf, header->frame_number, 8);
-        wire_append_number(buf, header->first_record_number, 8);
+        wire_append_number(buf, header->next_record_number, 8);
         wire_append_number(buf, header->published, 8);
         wire_append_number(buf, header->counters.n_too_many, 8);
         wire_append_number(buf, header->counters.n_unavailable, 8);
@@ -134,7 +134,7 @@ static struct frame_request read_request(struct wire_reader *reader, uint8_t fla
 bool frame_to_store_next(struct frame_to_store *frame, struct frame_to_store_record *ret_record) {
         struct wire_reader reader = { .rest = frame->records };
         struct frame_to_store_record record = { .kind = (uint8_t)wire_read_number(&reader, 1),
-                                                .number = frame->first_record_number };
+                                                .number = frame->next_record_number };
         uint8_t flags;
 
         if (record.kind != FRAME_REQUEST && record.kind != FRAME_DISCONNECTED)
@@ -151,7 +151,7 @@ bool frame_to_store_next(struct frame_to_store *frame, struct frame_to_store_rec
                 return false;
 
         frame->records = reader.rest;
-        frame->first_record_number++;
+        frame->next_record_number++;
         *ret_record = record;
         return true;
 }
@@ -163,14 +163,14 @@ int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame) {
         if (wire_read_number(&reader, 1) != COMPANION_VERSION_NUMBER)
                 return -EBADMSG;
         frame.frame_number = read_positive(&reader);
-        frame.first_record_number = read_positive(&reader);
+        frame.next_record_number = read_positive(&reader);
         frame.published = wire_read_number(&reader, 8);
         frame.counters.n_too_many = wire_read_number(&reader, 8);
         frame.counters.n_unavailable = wire_read_number(&reader, 8);
         frame.counters.n_dropped = wire_read_number(&reader, 8);
         frame.counters.n_denied = wire_read_number(&reader, 8);
         frame.records = reader.rest;
-        if (reader.has_failed || frame.records.length > UINT64_MAX - frame.first_record_number)
+        if (reader.has_failed || frame.records.length > UINT64_MAX - frame.next_record_number)
                 return -EBADMSG;
 
         *ret_frame = frame;

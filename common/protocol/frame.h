@@ -87,8 +87,9 @@ struct frame_counters {
 
 struct frame_to_store {
         uint64_t frame_number;
-        uint64_t first_record_number; /* without records: of the next record */
-        uint64_t published;           /* the plugin has published all changes up to this sequence */
+        uint64_t
+                next_record_number; /* of the first one in `records`; without any, of the one that follows */
+        uint64_t published;         /* the plugin has published all changes up to this sequence */
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
 };
@@ -104,12 +105,12 @@ size_t frame_to_store_record_size(const struct frame_to_store_record *record);
 
 /*
  * Parse the header of a frame. Returns 0, or -EBADMSG if it is malformed, `frame_number` or
- * `first_record_number` is 0, or the numbers of the records could exceed UINT64_MAX.
+ * `next_record_number` is 0, or the numbers of the records could exceed UINT64_MAX.
  */
 int frame_to_store_read(struct slice bytes, struct frame_to_store *ret_frame);
 
 /*
- * Remove the first record from the frame, whose first_record_number grows by 1, and return true. false:
+ * Remove the first record from the frame, whose next_record_number grows by 1, and return true. false:
  * there is none left; or the next one is malformed, and stays in the bytes.
  */
 bool frame_to_store_next(struct frame_to_store *frame, struct frame_to_store_record *ret_record);

@@ -131,7 +131,6 @@ static enum exit_code store_batch(struct importer *importer) {
         }
         if (r >= 0) {
                 state_commit(directory->state, &change_set);
-                notification_queue_commit(&directory->state->notifications);
                 importer->n_imported += directory->n_uncommitted;
         }
         directory->n_uncommitted = 0;

@@ -63,8 +63,11 @@ size_t batch_n_bytes(const struct batch *batch) {
 }
 
 bool batch_is_full(const struct batch *batch) {
+        size_t n_bytes = batch_n_bytes(batch);
+
         return batch->n_items >= BATCH_ITEMS_MAX || batch->effects.n_watched_changes >= BATCH_ITEMS_MAX ||
-               batch_n_bytes(batch) >= BATCH_BYTES_MAX;
+               n_bytes >= BATCH_BYTES_MAX || n_bytes >= batch->limits.n_bytes ||
+               batch->effects.n_keyed_changes >= batch->limits.n_rows;
 }
 
 struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,

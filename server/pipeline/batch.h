@@ -3,10 +3,11 @@
 
 #include "codec/invocation.h"
 #include "engine/effects.h"
+#include "storage/storage.h"
 
 /*
  * One batch: the effects of the items that are served together, and the replies to their requests.
- * All zeros is an open and empty batch.
+ * With `limits` set, and zeros otherwise, it is open and empty.
  *
  *          ┌───────────────────── all published: batch_reset() ───────────────────────┐
  *          ▼                                                                          │
@@ -14,8 +15,9 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * pipeline_advance() leads the batch through these states. Items are served only in OPEN, so no
- * request is executed on state that may still be rolled back.
+ * pipeline_advance() and pipeline_committed() lead the batch through these states. Items are served only
+ * in OPEN, so no request is executed on state that may still be rolled back. seeding_run() commits its
+ * batches before: they have no replies.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
@@ -28,10 +30,10 @@
  *   is shared as well;
  * - BATCH_ITEM_BYTES for each of these. So the bytes also limit their number.
  *
- * batch_is_full() compares this with BATCH_BYTES_MAX. It also limits the items that were served
- * and the watched changes: each of these is published as one message or more. A step (one item,
- * or one tick) that exceeds the limit is completed. Then the batch ends, and the next batch begins
- * with the item of the next client: see fair_queue/fair_queue.h.
+ * batch_is_full() compares this with BATCH_BYTES_MAX. It also limits the items that were served and the
+ * watched changes, as each of these is published as one message or more, and what the storage limits. A
+ * step (one item, or one tick) that exceeds a limit is completed. Then the batch ends, and the next batch
+ * begins with the item of the next client: see fair_queue/fair_queue.h.
  */
 #define BATCH_BYTES_MAX  ((size_t)1 << 20)
 #define BATCH_ITEM_BYTES 100
@@ -79,6 +81,7 @@ enum batch_state {
 
 struct batch {
         enum batch_state state;
+        struct storage_limits limits; /* n_rows: of effects.n_keyed_changes; n_bytes: of batch_n_bytes() */
         /*
          * With a storage, the batch is committed even without changes, before an item is served in it: to
          * store the run of a broker (peer.c), to renew the lease of the storage or to try it (upkeep.c).
@@ -126,8 +129,8 @@ void batch_add_item(struct batch *batch, size_t n_bytes, uint64_t record_number)
 size_t batch_n_bytes(const struct batch *batch);
 
 /*
- * Return true if the batch must end before another step: at BATCH_BYTES_MAX, or at
- * BATCH_ITEMS_MAX items or watched changes.
+ * Return true if the batch must end before another step: at BATCH_BYTES_MAX, at BATCH_ITEMS_MAX items or
+ * watched changes, or at a limit of the storage.
  */
 bool batch_is_full(const struct batch *batch);
 

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The commit of a batch: see the states of a batch in pipeline/batch.h. */
+/* How a batch ends: stored, not to be stored, or rolled back. */
 
 #include <errno.h>
 
 #include "pipeline/internal.h"
-
-bool commit_is_due(const struct pipeline *pipeline) {
-        const struct batch *batch = &pipeline->batch;
-        struct storage_limits limits;
-
-        /* Beside a request that adds something, one that only removes would fail, too. */
-        if (batch->is_commit_required || batch_is_full(batch) ||
-            (pipeline->commit.error == -ENOSPC && batch->n_items > 0))
-                return true;
-        if (!pipeline->storage)
-                return false;
-
-        limits = storage_limits(pipeline->storage);
-        return batch->effects.n_keyed_changes >= limits.n_rows || batch_n_bytes(batch) >= limits.n_bytes;
-}
 
 /* 1. The end of a commit */
 
@@ -120,30 +105,28 @@ static void count_replies(struct pipeline *pipeline) {
 }
 
 /*
- * Let the batch take effect, or roll it back. error: 0, or the error of the commit or of its preparation.
- * -ENOSPC proves that there was no other writer, so replies that only needed this proof are sent.
+ * The batch is stored or need not be, or it is rolled back. error: 0, or that of the commit or of its
+ * preparation. -ENOSPC proves that there was no other writer, so replies that only needed this proof are
+ * sent.
  */
-static void end_commit(struct pipeline *pipeline, int error, struct now now) {
+static void settle_batch(struct pipeline *pipeline, int error, struct now now) {
         if (error < 0)
                 count_failed_commit(pipeline, error, now);
-        if (error < 0 && (error != -ENOSPC || batch_has_changes(&pipeline->batch))) {
+        if (error < 0 && (error != -ENOSPC || batch_has_changes(&pipeline->batch)))
                 roll_back_batch(pipeline, error);
-        } else {
-                notification_queue_commit(&pipeline->state->notifications);
+        else
                 observation_end_batch(&pipeline->observation, OUTCOME_DONE);
-        }
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
-        pipeline->batch.state = BATCH_PUBLISHING;
 }
 
-void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+void commit_end(struct pipeline *pipeline, int result, struct now now) {
         end_process_if_unknown(pipeline, result);
         if (result >= 0) {
                 count_successful_commit(pipeline, result, now);
                 state_commit(pipeline->state, &pipeline->commit.change_set);
         }
-        end_commit(pipeline, result >= 0 ? 0 : result, now);
+        settle_batch(pipeline, result >= 0 ? 0 : result, now);
 }
 
 /* 2. The begin of a commit */
@@ -180,15 +163,19 @@ static bool must_be_stored(const struct pipeline *pipeline) {
                 !storage_has_lease(pipeline->storage));
 }
 
-/* Returns 1 if the change set of the batch is made and must be stored, 0 if nothing must be, or -ENOMEM. */
+/* As commit_begin(), but an error is not handled yet. */
 static int prepare_commit(struct pipeline *pipeline, struct now now) {
         const struct effects *effects = &pipeline->batch.effects;
         int r;
 
         observation_add_changes(&pipeline->observation, effects, now);
         r = stage_notifications(pipeline);
-        if (r < 0 || !must_be_stored(pipeline))
+        if (r < 0)
                 return r;
+        if (!must_be_stored(pipeline)) {
+                state_commit(pipeline->state, NULL);
+                return 0;
+        }
         r = state_make_change_set(pipeline->state, effects, now, &pipeline->commit.change_set);
         if (r < 0)
                 return r;
@@ -196,31 +183,10 @@ static int prepare_commit(struct pipeline *pipeline, struct now now) {
         return 1;
 }
 
-int pipeline_store_batch(struct pipeline *pipeline) {
-        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
-}
-
-void commit_begin(struct pipeline *pipeline, struct now now) {
+int commit_begin(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, now);
 
-        if (r <= 0) {
-                end_commit(pipeline, r, now);
-                return;
-        }
-        pipeline->batch.state = BATCH_COMMITTING;
-        pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
-}
-
-int commit_synchronously(struct pipeline *pipeline, struct now now) {
-        int r;
-
-        work_clock_resume(&pipeline->clock, now);
-        r = prepare_commit(pipeline, now);
-        if (r > 0) {
-                r = pipeline_store_batch(pipeline);
-                pipeline_committed(pipeline, r, now);
-        } else {
-                end_commit(pipeline, r, now);
-        }
-        return r < 0 ? r : 0;
+        if (r <= 0)
+                settle_batch(pipeline, r, now);
+        return r;
 }

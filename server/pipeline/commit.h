@@ -5,9 +5,9 @@
 #include "pipeline/pipeline.h"
 
 /*
- * The commit of a batch: the second state of batch.h. The worker thread stores the change set, and
- * pipeline_committed() gets the result. Then the changes take effect in memory, or are undone and each
- * reply becomes an error.
+ * The commit of a batch: between commit_begin() and commit_end(), a worker thread stores the change set.
+ * The engine has changed already, so a failed commit rolls the batch back, and each reply becomes an
+ * error. Both functions leave the state of the batch (batch.h) to their caller.
  */
 struct batch_commit {
         struct change_set change_set; /* argument of storage_commit() */
@@ -20,17 +20,17 @@ struct batch_commit {
         struct log_limit log_limit;
 };
 
-/* Return true if the batch must end: is_commit_required, batch_is_full(), or at a limit of the storage. */
-bool commit_is_due(const struct pipeline *pipeline);
+/*
+ * The open batch ends: what it has done is to be stored before its replies are published. Returns
+ *
+ *       1  it must be stored: then call pipeline_store_batch(), and commit_end() with its result
+ *       0  it need not be stored
+ * -ENOMEM  it was rolled back, and its replies are errors
+ */
+int commit_begin(struct pipeline *pipeline, struct now now);
 
 /*
- * End the open batch. It is committed, or is publishing at once if nothing has to be stored before its
- * replies. Only pipeline_advance() calls this function.
+ * After commit_begin() has returned 1: pipeline_store_batch() has returned this result. The batch is
+ * stored, or is rolled back now.
  */
-void commit_begin(struct pipeline *pipeline, struct now now);
-
-/*
- * End the open batch and commit it on this thread. Returns 0, -ENOMEM, or the error of storage_commit().
- * After it, also after an error, the batch is publishing: call batch_reset() if it has no replies.
- */
-int commit_synchronously(struct pipeline *pipeline, struct now now);
+void commit_end(struct pipeline *pipeline, int result, struct now now);

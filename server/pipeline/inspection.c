@@ -33,7 +33,7 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .n_remembered_replies = stats.n_remembered,
                 .n_remembered_dropped_early = stats.n_dropped_early,
                 .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
-                .plugin = pipeline->queue.counters,
+                .plugin = pipeline->plugin_counters,
                 .n_pending_notifications = pipeline->state->notifications.n_pending,
                 .max_keys = config->limits.max_keys,
                 .max_bytes = config->limits.max_bytes,

@@ -70,6 +70,7 @@ struct pipeline {
         bool has_next_policy;
 
         struct counters counters;
+        struct frame_counters plugin_counters; /* at the last frame of the plugin */
         struct drops drops;
         struct client_log client_log;
         struct observation observation;
@@ -78,10 +79,10 @@ struct pipeline {
 /* pipeline.c */
 
 /*
- * Return true if a broker is served and keeps up: it takes what the store publishes, and notifications
- * are acknowledged.
+ * Return true if the open batch must end: it is full, a commit is required, or, while the disk is full, it
+ * has an item.
  */
-bool pipeline_broker_keeps_up(const struct pipeline *pipeline);
+bool pipeline_must_commit(const struct pipeline *pipeline);
 
 /*
  * Return true if the engine may execute a request or a tick now: the broker keeps up, and the batch is

@@ -58,10 +58,11 @@ static bool can_publish(const struct outbox *outbox) {
 
 /* 2. Notifications */
 
-bool outbox_is_full(const struct outbox *outbox) {
+bool outbox_keeps_up(const struct outbox *outbox) {
         const struct notification_queue *pending = &outbox->state->notifications;
 
-        return pending->n_pending >= OUTBOX_PENDING_MAX || pending->n_bytes >= OUTBOX_PENDING_BYTES_MAX;
+        return outbox->status == OUTBOX_OPEN && outbox_has_room(outbox) &&
+               pending->n_pending < OUTBOX_PENDING_MAX && pending->n_bytes < OUTBOX_PENDING_BYTES_MAX;
 }
 
 static const struct pending_notification *next_notification(const struct outbox *outbox) {
@@ -192,7 +193,7 @@ static bool publish_replies(struct outbox *outbox, struct now now) {
 
 /* 4. The batch */
 
-void outbox_publish(struct outbox *outbox, struct now now) {
+bool outbox_publish(struct outbox *outbox, struct now now) {
         struct batch *batch = outbox->batch;
         struct histogram *latencies = &outbox->counters->latencies[LATENCY_REQUEST];
         size_t first = batch->n_replies_published;
@@ -202,11 +203,7 @@ void outbox_publish(struct outbox *outbox, struct now now) {
         work_clock_charge(outbox->clock, &batch->work_ns); /* one reading of the clock for all replies */
         for (; first < batch->n_replies_published; first++)
                 histogram_add(latencies, outbox->clock->read_ns - batch->replies[first].arrived_ns);
-        if (!is_published)
-                return;
-
-        if (outbox->backend)
+        if (is_published && outbox->backend)
                 outbox->backend->end_batch(outbox->backend_data);
-        batch_reset(batch);
-        work_clock_charge(outbox->clock, &batch->work_ns); /* END belongs to no item of the next batch */
+        return is_published;
 }

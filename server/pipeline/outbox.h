@@ -125,17 +125,20 @@ void outbox_skip_to(struct outbox *outbox, uint64_t sequence);
 
 /* 3. Publishing */
 
-/* Return true at a limit of pending notifications. */
-bool outbox_is_full(const struct outbox *outbox);
+/*
+ * Return true if a broker is served and keeps up: the transport has room, and no limit of pending
+ * notifications is reached. Otherwise more replies and notifications would only need memory.
+ */
+bool outbox_keeps_up(const struct outbox *outbox);
 
 /* Return true if a broker is served and there are notifications to publish. */
 bool outbox_is_waiting(const struct outbox *outbox);
 
 /*
- * Publish the batch until the transport has no room: then call this function again when it has. When
- * the whole batch is published, it is open and empty.
+ * Publish the batch until the transport has no room: then return false; call again when it has. Returns
+ * true when the whole batch is published.
  */
-void outbox_publish(struct outbox *outbox, struct now now);
+bool outbox_publish(struct outbox *outbox, struct now now);
 
 /*
  * Memory is short for a reply, or for a notification to a client: count and log one drop. If the

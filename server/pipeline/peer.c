@@ -233,7 +233,7 @@ static bool check_registrations(struct pipeline *pipeline, struct now now) {
                                   .n_connections = peer->retained.length / sizeof(uint64_t) };
         int r = ENGINE_STEP_UNFINISHED;
 
-        while (r == ENGINE_STEP_UNFINISHED && !commit_is_due(pipeline) &&
+        while (r == ENGINE_STEP_UNFINISHED && !pipeline_must_commit(pipeline) &&
                !work_clock_is_over(&pipeline->clock)) {
                 retained.is_continued = peer->is_check_begun;
                 r = engine_step(pipeline->state->engine, &retained, now, &pipeline->batch.effects);

@@ -26,6 +26,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                              .node_id = slice_from_string(state->header.node_id) },
                 .decoder = { .persistence_name = config->persistence_name,
                              .persistence_value = slice_from_string(config->persistence_value) },
+                .batch.limits = storage ? storage_limits(storage) : STORAGE_NO_LIMITS,
                 .commit.error = config->is_disk_full ? -ENOSPC : 0,
                 .drops.counters = &pipeline->counters,
                 .queue.presence_topic = config->presence_topic,
@@ -75,16 +76,17 @@ void pipeline_set_transport(struct pipeline *pipeline, struct transport transpor
 
 /* 1. The way of a batch */
 
-/* If the broker does not keep up, more replies and notifications would only need memory. */
-bool pipeline_broker_keeps_up(const struct pipeline *pipeline) {
-        const struct outbox *outbox = &pipeline->outbox;
+/* Beside a request that adds something to a full storage, one that only removes would fail, too. */
+bool pipeline_must_commit(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
 
-        return outbox->status == OUTBOX_OPEN && outbox_has_room(outbox) && !outbox_is_full(outbox);
+        return batch->is_commit_required || batch_is_full(batch) ||
+               (pipeline->commit.error == -ENOSPC && batch->n_items > 0);
 }
 
 bool pipeline_can_step(const struct pipeline *pipeline) {
-        return pipeline->batch.state == BATCH_OPEN && pipeline_broker_keeps_up(pipeline) &&
-               !commit_is_due(pipeline);
+        return pipeline->batch.state == BATCH_OPEN && outbox_keeps_up(&pipeline->outbox) &&
+               !pipeline_must_commit(pipeline);
 }
 
 /*
@@ -121,17 +123,30 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                         serve_waiting(pipeline, now);
                         if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
                                 return;
-                        commit_begin(pipeline, now);
+                        batch->state = commit_begin(pipeline, now) > 0 ? BATCH_COMMITTING : BATCH_PUBLISHING;
+                        if (batch->state == BATCH_COMMITTING)
+                                pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
                         break;
                 case BATCH_COMMITTING:
                         return; /* until pipeline_committed() */
                 case BATCH_PUBLISHING:
-                        outbox_publish(&pipeline->outbox, now);
-                        if (batch->state == BATCH_PUBLISHING)
+                        if (!outbox_publish(&pipeline->outbox, now))
                                 return; /* the transport has no room */
+                        batch_reset(batch);
+                        work_clock_charge(&pipeline->clock,
+                                          &batch->work_ns); /* END belongs to no item of the next batch */
                         break;
                 }
         }
+}
+
+int pipeline_store_batch(struct pipeline *pipeline) {
+        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
+}
+
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+        commit_end(pipeline, result, now);
+        pipeline->batch.state = BATCH_PUBLISHING;
 }
 
 /* 2. The broker */
@@ -165,16 +180,19 @@ static void queue_message(struct pipeline *pipeline, const struct message *messa
  * plugin has published. Until WELCOME, a frame can only be one that followed an earlier HELLO.
  */
 static void queue_frame(struct pipeline *pipeline, struct slice box, struct now now) {
+        struct frame_to_store header;
         int r;
 
         if (peer_broker_kind(&pipeline->peer) != BROKER_WITH_PLUGIN)
                 return;
 
-        r = queue_add_frame(&pipeline->queue, box, now.mono_ns);
-        if (r == QUEUE_FRAME_ADDED)
-                outbox_frames_acknowledged(&pipeline->frames, pipeline->queue.published);
-        else if (r != QUEUE_FRAME_IGNORED)
+        r = queue_add_frame(&pipeline->queue, box, now.mono_ns, &header);
+        if (r == QUEUE_FRAME_ADDED) {
+                pipeline->plugin_counters = header.counters;
+                outbox_frames_acknowledged(&pipeline->frames, header.published);
+        } else if (r != QUEUE_FRAME_IGNORED) {
                 peer_lost_frame(pipeline, r);
+        }
 }
 
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {

@@ -18,11 +18,10 @@
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
  * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
- * pipeline_committed(), pipeline_check_storage(), pipeline_set_policy(), pipeline_disconnected(). An
- * event executes no request, begins no commit, and publishes nothing. When the caller has reported the
- * events of a wake-up, and before it waits for the next one, it calls pipeline_advance(), which does
- * all that follows from them and from the time: it identifies the broker, and executes, commits and
- * publishes.
+ * pipeline_committed(), pipeline_check_storage(), pipeline_disconnected(). An event executes no
+ * request, begins no commit, and publishes nothing. When the caller has reported the events of a
+ * wake-up, and before it waits for the next one, it calls pipeline_advance(), which does all that
+ * follows from them and from the time: it identifies the broker, and executes, commits and publishes.
  *
  * The pipeline decides when a batch ends. Not thread-safe: only pipeline_store_batch()
  * runs on another thread.
@@ -165,9 +164,9 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 
 /*
  * All events of a wake-up are reported, or the time of pipeline_next_deadline() has come. Do what is due,
- * such as expiring keys. Commit and publish the batch. Then serve what waits, and commit and publish this
- * batch as well. Both have a limited time (pipeline/work_clock.h). Returns early while a commit is in
- * flight or the transport has no room. A call for no reason is harmless.
+ * such as expiring keys. Serve what waits in the open batch, commit it and publish it. Repeat until nothing
+ * waits, the time for this call is over (pipeline/work_clock.h), a commit is in flight, or the transport has
+ * no room. A call for no reason is harmless.
  */
 void pipeline_advance(struct pipeline *pipeline, struct now now);
 

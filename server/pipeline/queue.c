@@ -162,7 +162,8 @@ static void append_frame(struct queue *queue, struct queue_frame *frame) {
         queue->n_frame_bytes += frame->n_bytes;
 }
 
-int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
+int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns,
+                    struct frame_to_store *ret_header) {
         CLEANUP(free_frame) struct queue_frame *frame = malloc(sizeof(*frame) + box.length);
         struct frame_to_store header;
         size_t length;
@@ -181,18 +182,17 @@ int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns) {
         if (header.frame_number > queue->n_frames + 1)
                 return QUEUE_FRAME_MISSING;
         /* After the first frame, the records of each frame follow those of the frame before. */
-        if (queue->next_record_number > 0 && header.first_record_number != queue->next_record_number)
+        if (queue->next_record_number > 0 && header.next_record_number != queue->next_record_number)
                 return QUEUE_FRAME_MALFORMED;
         r = take_records(frame, &header, arrived_ns);
         if (r != QUEUE_FRAME_ADDED)
                 return r;
 
         queue->n_frames++;
-        queue->next_record_number = header.first_record_number;
-        queue->published = header.published;
-        queue->counters = header.counters;
+        queue->next_record_number = header.next_record_number;
         if (frame->n_items > 0)
                 append_frame(queue, take_ptr(&frame));
+        *ret_header = header;
         return QUEUE_FRAME_ADDED;
 }
 

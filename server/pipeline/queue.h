@@ -59,8 +59,6 @@ struct queue {
         uint64_t next_record_number;       /* number of the next record to arrive; 0: no frame since HELLO */
         struct queue_frame *oldest, *last; /* list of the frames whose records wait; owned */
         size_t n_frame_bytes;              /* total size of the frames in this list */
-        uint64_t published;                /* `published` of the last frame that was added */
-        struct frame_counters counters;    /* `counters` of the last frame that was added */
 };
 
 /* Free all items. */
@@ -83,7 +81,7 @@ int queue_add_message(struct queue *queue, const struct message *message, struct
 
 /* 2. Frames */
 
-/* Drop the records that wait: the plugin sends them again. `published` and the counters stay. */
+/* Drop the records that wait: the plugin sends them again. */
 void queue_drop_frames(struct queue *queue);
 
 /* HELLO is sent with this key: queue_drop_frames(), and expect frame 1. */
@@ -101,10 +99,12 @@ enum queue_frame_result {
 };
 
 /*
- * Append the records of a frame. box: the payload of the message; borrowed for the call. Returns a
- * queue_frame_result, or -ENOMEM: this frame then counts as missing.
+ * Append the records of a frame. box: the payload of the message; borrowed for the call. *ret_header: set if
+ * the frame was added; its records are removed. Returns a queue_frame_result, or -ENOMEM: this frame then
+ * counts as missing.
  */
-int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns);
+int queue_add_frame(struct queue *queue, struct slice box, int64_t arrived_ns,
+                    struct frame_to_store *ret_header);
 
 /* 3. Serving */
 

@@ -71,10 +71,24 @@ int seeding_set_some(struct pipeline *pipeline, struct export_reader *reader, en
                 default:
                         return export_reader_reject(reader, encoder_error_text(outcome));
                 }
-                if (commit_is_due(pipeline))
+                if (pipeline_must_commit(pipeline))
                         return SEEDING_CONTINUES;
         }
         return r;
+}
+
+/* Returns 0, or the error: then the batch was rolled back. */
+static int commit_batch(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        work_clock_resume(&pipeline->clock, now);
+        r = commit_begin(pipeline, now);
+        if (r > 0) {
+                r = pipeline_store_batch(pipeline);
+                commit_end(pipeline, r, now);
+        }
+        batch_reset(&pipeline->batch);
+        return r < 0 ? r : 0;
 }
 
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
@@ -92,8 +106,7 @@ int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
                         return set == -ENOMEM ? set : -EBADMSG;
                 }
 
-                r = commit_synchronously(pipeline, now);
-                batch_reset(&pipeline->batch);
+                r = commit_batch(pipeline, now);
                 if (r < 0) {
                         log_error("cannot start: the keys of --seed %s could not be stored: %s",
                                   LOG_TEXT(slice_from_string(file)), strerror(-r));

@@ -118,6 +118,6 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
                 upkeep->had_work_at_check = !storage_is_waiting(pipeline->storage);
         else
                 upkeep->had_work_at_check =
-                        !pipeline_is_idle(pipeline) && pipeline_broker_keeps_up(pipeline);
+                        !pipeline_is_idle(pipeline) && outbox_keeps_up(&pipeline->outbox);
         return !had_work || !upkeep->had_work_at_check || upkeep->n_done != n_done_before;
 }

@@ -118,7 +118,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         struct records *records = &plugin->records;
         struct frame_to_store header = {
                 .frame_number = to_store->n_frames + 1,
-                .first_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
+                .next_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
                 .published = publish_last_complete(plugin),
                 .counters = to_store->counters,
         };

@@ -201,6 +201,9 @@ int state_make_change_set(struct state *state, const struct effects *effects, st
 }
 
 void state_commit(struct state *state, const struct change_set *change_set) {
+        notification_queue_commit(&state->notifications);
+        if (!change_set)
+                return;
         state->header = change_set->header;
         state->acknowledged_stored = change_set->acknowledged;
         state->n_forgotten = 0;

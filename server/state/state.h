@@ -13,8 +13,7 @@
  *     engine_step()                repeatedly: a batch with its effects
  *     notification_queue_stage()   its notifications
  *     state_make_change_set()      if the batch is stored: for storage_commit()
- *     state_commit()               likewise, afterwards
- *     notification_queue_commit()  the batch takes effect; after an error call state_undo() instead
+ *     state_commit()               afterwards; after an error call state_undo() instead
  *
  * Loading: state_new() with the stored header, then state_put_row() for each row of the storage.
  */
@@ -74,7 +73,7 @@ bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_num
 int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
                           struct change_set *ret_change_set);
 
-/* The change set is stored. Then call notification_queue_commit(). */
+/* The change set is stored; NULL: nothing had to be stored. The staged notifications become pending. */
 void state_commit(struct state *state, const struct change_set *change_set);
 
 /*

@@ -36,6 +36,7 @@ struct storage_limits {       /* UINT64_MAX, SIZE_MAX: no limit */
         size_t n_rows;
         size_t n_bytes; /* of keys, values, names and recipients */
 };
+#define STORAGE_NO_LIMITS ((struct storage_limits){ UINT64_MAX, SIZE_MAX, SIZE_MAX })
 
 /* Bytes on a disk of this machine. */
 struct storage_usage {

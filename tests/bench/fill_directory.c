@@ -65,7 +65,6 @@ static void commit(struct filler *filler, struct now now) {
         if (storage_commit(filler->storage, &change_set) < 0)
                 fail("the storage has failed");
         state_commit(filler->state, &change_set);
-        notification_queue_commit(&filler->state->notifications);
         filler->n_commits++;
         filler->n_rows += filler->effects.n_changes;
         effects_reset(&filler->effects);

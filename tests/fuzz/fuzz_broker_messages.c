@@ -249,7 +249,7 @@ static void make_record(struct slice *input, struct buf *frame) {
 /* The frame that a plugin would send next, or one with other numbers, or arbitrary bytes. */
 static void make_frame(const struct world *world, struct slice *input, struct buf *frame) {
         struct frame_to_store header = { .frame_number = world->n_frames + 1,
-                                         .first_record_number = world->first + world->n_taken };
+                                         .next_record_number = world->first + world->n_taken };
 
         if (input_chance(input, 20)) {
                 buf_append_slice(frame, input_text(input));
@@ -258,7 +258,7 @@ static void make_frame(const struct world *world, struct slice *input, struct bu
         if (input_chance(input, 5))
                 header.frame_number = input_below(input, 8);
         if (world->n_frames == 0 || input_chance(input, 5))
-                header.first_record_number = 1 + input_number(input, 1);
+                header.next_record_number = 1 + input_number(input, 1);
         header.published = input_below(input, 4);
         frame_to_store_append(frame, &header);
         for (size_t n = input_below(input, 6); n > 0; n--)
@@ -284,7 +284,7 @@ static void add_records(struct world *world, const struct frame_to_store *frame)
         struct frame_to_store_record record;
 
         if (world->n_frames++ == 0)
-                world->first = frame->first_record_number;
+                world->first = frame->next_record_number;
         while (frame_to_store_next(&rest, &record)) {
                 bool is_request = record.kind == FRAME_REQUEST;
 
@@ -303,7 +303,7 @@ static void say_new_frame(struct world *world, struct slice text) {
         struct frame_to_store frame;
 
         if (read_frame(text, &frame) && frame.frame_number == world->n_frames + 1 &&
-            (world->n_frames == 0 || frame.first_record_number == next)) {
+            (world->n_frames == 0 || frame.next_record_number == next)) {
                 add_records(world, &frame);
                 deliver(world, COMPANION_FRAME_TO_STORE, text, world->frame_key);
                 return;
@@ -407,7 +407,7 @@ static void finish(struct world *world) {
         }
         ASSERT(world->is_serving);
         header.frame_number = world->n_frames + 1;
-        header.first_record_number = world->n_frames > 0 ? world->first + world->n_taken : 1;
+        header.next_record_number = world->n_frames > 0 ? world->first + world->n_taken : 1;
         frame_to_store_append(&frame, &header);
         frame_to_store_append_record(&frame, &record);
         say_new_frame(world, buf_slice(&frame));

@@ -224,7 +224,6 @@ static void commit(struct world *world) {
         ASSERT(state_make_change_set(world->state, effects, world->around.now, &change_set) == 0);
         disk_commit(&world->disk, &change_set, world->around.now);
         state_commit(world->state, &change_set);
-        notification_queue_commit(&world->state->notifications);
         effects_reset(effects);
         save(world);
         compare_disk(world);

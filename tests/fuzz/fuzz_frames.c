@@ -34,7 +34,7 @@ static void check_to_store(struct slice input) {
                 ASSERT(r == -EBADMSG);
                 return;
         }
-        ASSERT(frame.first_record_number > 0);
+        ASSERT(frame.next_record_number > 0);
         frame_to_store_append(&again, &frame);
         while (frame_to_store_next(&frame, &record)) {
                 if (record.kind == FRAME_REQUEST)

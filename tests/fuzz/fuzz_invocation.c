@@ -256,8 +256,7 @@ static void append_frame(const struct message *message, struct buf *frame) {
                 frame_property_append(&properties, message->user_properties[i].name,
                                       message->user_properties[i].value);
         record.request.properties = buf_slice(&properties);
-        frame_to_store_append(frame,
-                              &(struct frame_to_store){ .frame_number = 1, .first_record_number = 1 });
+        frame_to_store_append(frame, &(struct frame_to_store){ .frame_number = 1, .next_record_number = 1 });
         frame_to_store_append_record(frame, &record);
         ASSERT(!buf_failed(&properties) && !buf_failed(frame));
 }

@@ -239,7 +239,7 @@ static void take_frame(struct slice box, bool is_published) {
                 n_frames = number;
                 must_skip = false;
         }
-        ASSERT(frame.first_record_number <= last_number + 1);
+        ASSERT(frame.next_record_number <= last_number + 1);
         for (before = frame.records; frame_to_store_next(&frame, &record); before = frame.records) {
                 n_records++;
                 take_record(&record, (struct slice){ before.data, before.length - frame.records.length });

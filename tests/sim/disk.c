@@ -140,7 +140,7 @@ void disk_init(struct disk *disk, uint64_t seed, struct now now) {
                 .load = load,
                 .commit = commit,
                 .close = close_storage,
-                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
+                .limits = STORAGE_NO_LIMITS,
         };
         const struct engine_config config = { .node_id = SLICE_LITERAL("StateStore"),
                                               .limits = { .max_remembered_bytes = 1 << 30 } };

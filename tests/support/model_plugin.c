@@ -208,8 +208,8 @@ static void send_frame(struct model_plugin *plugin, bool has_records, int64_t no
         const struct model_records *numbered = &plugin->numbered;
         const struct frame_to_store header = {
                 .frame_number = ++plugin->n_frames,
-                .first_record_number = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
-                                                                    : plugin->last_number + 1,
+                .next_record_number = plugin->n_sent < numbered->n ? numbered->list[plugin->n_sent]->number
+                                                                   : plugin->last_number + 1,
                 .published = delivered(plugin),
                 .counters = plugin->counters,
         };

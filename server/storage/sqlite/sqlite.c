@@ -407,7 +407,7 @@ static const struct storage_operations sqlite_operations = {
         .commit = sqlite_storage_commit,
         .usage = sqlite_storage_usage,
         .close = sqlite_storage_close,
-        .limits = { .entry_bytes = UINT64_MAX, .n_rows = SIZE_MAX, .n_bytes = SIZE_MAX },
+        .limits = STORAGE_NO_LIMITS,
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {

@@ -206,7 +206,7 @@ struct storage *broker_storage(void) {
         static const struct storage_operations operations = {
                 .commit = commit_nothing,
                 .close = close_storage,
-                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
+                .limits = STORAGE_NO_LIMITS,
         };
         static struct storage storage = { &operations };
 
@@ -283,7 +283,7 @@ static void init(struct broker *broker, struct broker initial, struct pipeline_c
                 .lease_left_ns = lease_left_ns,
                 .is_waiting = is_waiting,
                 .usage = usage,
-                .limits = { UINT64_MAX, SIZE_MAX, SIZE_MAX },
+                .limits = STORAGE_NO_LIMITS,
         };
         broker->storage.operations = &broker->operations;
         start_plugin(broker);

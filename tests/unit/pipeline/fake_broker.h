@@ -28,7 +28,7 @@
 
 struct broker {
         struct storage storage;               /* must be the first member: it is the pipeline's storage */
-        struct storage_operations operations; /* of the storage; its limits may be changed */
+        struct storage_operations operations; /* of the storage; limits: before a start */
         bool is_volatile;                     /* start pipelines without the storage */
         bool is_storage_waiting;              /* storage_is_waiting() */
         struct storage_usage usage;           /* storage_usage(); zeros: false */

@@ -13,11 +13,15 @@
 
 static struct batch batch;
 
+static void setup(void) {
+        batch.limits = STORAGE_NO_LIMITS;
+}
+
 static void teardown(void) {
         batch_deinit(&batch);
 }
 
-TestSuite(batch, .fini = teardown);
+TestSuite(batch, .init = setup, .fini = teardown);
 
 /* The request that a reply belongs to. */
 struct replied {

@@ -125,7 +125,7 @@ static void receive_welcome(const struct handshake_welcome *welcome) {
 /* Frame `number`, whose records are n ends of connections from record `first` on. */
 static void receive_frame(uint64_t number, uint64_t first, size_t n) {
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 1 };
-        const struct frame_to_store header = { .frame_number = number, .first_record_number = first };
+        const struct frame_to_store header = { .frame_number = number, .next_record_number = first };
         struct handshake_hello hello = hello_sent;
         uint8_t key[COMPANION_KEY_SIZE], box[256];
         struct buf text = { 0 };

@@ -321,6 +321,8 @@ Test(batch_cost, batch_ends_at_the_limits_of_the_storage) {
         for (size_t i = 0; i < N_ROWS(limits); i++) {
                 broker_init(&broker, broker_config());
                 broker.operations.limits = limits[i];
+                broker_restart_store(&broker, broker_config());
+                broker_connect(&broker, false);
                 broker.commit_result = 1;
                 for (int n = 0; n < 10; n++)
                         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });

@@ -259,9 +259,10 @@ Test(starved, queue_of_many_clients_keeps_its_messages) {
 
 /* A frame that memory was short for counts as missing: it is taken when it arrives again. */
 Test(starved, queue_takes_a_whole_frame_or_none) {
-        const struct frame_to_store header = { .frame_number = 1, .first_record_number = 1 };
+        const struct frame_to_store header = { .frame_number = 1, .next_record_number = 1 };
         const struct frame_to_store_record record = { .kind = FRAME_DISCONNECTED, .connection = 7 };
         uint8_t hello_key[COMPANION_KEY_SIZE] = { 1 }, key[COMPANION_KEY_SIZE], box[256];
+        struct frame_to_store added;
         struct queue queue = { 0 };
         struct buf text = { 0 };
         uint64_t n_failed = 0;
@@ -278,7 +279,8 @@ Test(starved, queue_takes_a_whole_frame_or_none) {
                 int r;
 
                 memory_starve(n, 1);
-                r = queue_add_frame(&queue, (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, 1);
+                r = queue_add_frame(&queue, (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, 1,
+                                    &added);
                 if (memory_stop_failing() == 0)
                         break;
                 n_failed++;

@@ -72,7 +72,7 @@ static const struct {
 };
 
 static const struct frame_to_store header = { .frame_number = 2,
-                                              .first_record_number = 7,
+                                              .next_record_number = 7,
                                               .published = 0x0102030405060708,
                                               .counters = { 1, 2, 7, 0x0102030405060708 } };
 
@@ -124,7 +124,7 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
                 buf_append_slice(&buf, to_store[i].bytes);
         cr_assert_eq(frame_to_store_read(buf_slice(&buf), &frame), 0);
         cr_expect_eq(frame.frame_number, header.frame_number);
-        cr_expect_eq(frame.first_record_number, header.first_record_number);
+        cr_expect_eq(frame.next_record_number, header.next_record_number);
         cr_expect_eq(frame.published, header.published);
         cr_expect_eq(frame.counters.n_too_many, 1);
         cr_expect_eq(frame.counters.n_unavailable, 2);
@@ -132,22 +132,22 @@ Test(frame, to_the_store_is_read_as_it_was_written) {
         cr_expect_eq(frame.counters.n_denied, 0x0102030405060708);
         for (size_t i = 0; i < N_ROWS(to_store); i++) {
                 cr_assert(frame_to_store_next(&frame, &record), ROW(to_store, i));
-                cr_expect_eq(record.number, header.first_record_number + i, ROW(to_store, i));
+                cr_expect_eq(record.number, header.next_record_number + i, ROW(to_store, i));
                 expect_record(&record, &to_store[i].record, to_store[i].name);
         }
         cr_expect_not(frame_to_store_next(&frame, &record));
-        cr_expect_eq(frame.first_record_number, header.first_record_number + N_ROWS(to_store));
+        cr_expect_eq(frame.next_record_number, header.next_record_number + N_ROWS(to_store));
         cr_expect_eq(frame.records.length, 0);
         buf_deinit(&buf);
 }
 
 /* Read the header and all records. Returns 0, or -EBADMSG if one of them is malformed. */
 static int read_to_store(struct slice bytes) {
-        struct frame_to_store frame = { .first_record_number = 99 };
+        struct frame_to_store frame = { .next_record_number = 99 };
         struct frame_to_store_record record;
 
         if (frame_to_store_read(bytes, &frame) < 0) {
-                cr_expect_eq(frame.first_record_number, 99, "nothing is set");
+                cr_expect_eq(frame.next_record_number, 99, "nothing is set");
                 return -EBADMSG;
         }
         while (frame_to_store_next(&frame, &record))

@@ -110,7 +110,6 @@ static const struct pending_notification *notification_at(size_t index) {
 
 static void commit_made(void) {
         state_commit(state, &change_set);
-        notification_queue_commit(&state->notifications);
         effects_reset(&effects);
 }
 

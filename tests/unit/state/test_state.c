@@ -241,7 +241,6 @@ static void end_batch(struct history *history) {
         } else {
                 cr_assert_eq(follow_commit(history->copy, &change_set, history->now), 0);
                 state_commit(history->state, &change_set);
-                notification_queue_commit(&history->state->notifications);
                 expect_equal(history->state, history->copy, history->now);
                 history->n_committed++;
         }

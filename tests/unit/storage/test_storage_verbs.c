@@ -127,7 +127,6 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         cr_assert_eq(state_make_change_set(store->state, &store->effects, now, &change_set), 0);
         cr_assert_eq(storage_commit(store->storage, &change_set), 0, "%s", verbs[verb].label);
         state_commit(store->state, &change_set);
-        notification_queue_commit(&store->state->notifications);
 }
 
 static void copy_value(const struct verb_store *store, struct buf *copy) {
