@@ -98,9 +98,3 @@ struct server {
         bool is_stopping;
         int exit_code;
 };
-
-/*
- * server.c: the process ends after one lease. Call before it lets another member lead: while etcd is away,
- * it cannot, and after the lease it need not.
- */
-void server_limit_release(const struct server *server);

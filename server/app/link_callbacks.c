@@ -10,6 +10,7 @@
 #include "app/internal.h"
 #include "app/loop.h"
 #include "app/service_manager.h"
+#include "app/stop.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/time_units.h"
@@ -86,18 +87,6 @@ static void server_on_session_discarded(void *userdata) {
                 "the broker passes on a message that is not valid in MQTT, such as text with invalid UTF-8, "
                 "and repeats it on each connection: discarded the session and the requests that waited in "
                 "it; let the broker refuse such messages (EMQX: mqtt.strict_mode = true)");
-}
-
-static void server_on_message(void *userdata, const struct message *message) {
-        struct server *server = userdata;
-
-        pipeline_receive(server->pipeline, message, server_now(server));
-}
-
-static void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
-        struct server *server = userdata;
-
-        pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
 int server_open_link(struct server *server) {

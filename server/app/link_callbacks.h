@@ -3,7 +3,7 @@
 
 #include "control/control.h"
 
-/* The link to the broker, and its callbacks. */
+/* The link to the broker, and its callbacks, except those for messages: app/loop.h. */
 
 struct server;
 

@@ -5,21 +5,26 @@
 
 #include "engine/engine.h"
 
-/* What each iteration of the loop needs: the clock, the pipeline, the deadline timer, the stop. */
+/*
+ * The way of a request through the event loop: the link passes its message to the pipeline;
+ * server_advance() lets the pipeline serve it; a worker thread commits its batch; when the commit has
+ * ended, server_advance() lets the pipeline publish the reply. Each step has its time from server_now().
+ *
+ * userdata is the server.
+ */
 
+struct message;
 struct server;
 
 /* The current time: the system clocks, unless --control has changed the clock. */
 struct now server_now(const struct server *server);
 
-/*
- * Stop when pending requests are finished, or after a timeout. If the function is called several
- * times, the last exit_code other than EXIT_SUCCESS becomes the exit status.
- */
-void server_stop(struct server *server, int exit_code);
+/* For pipeline_callbacks.clock_ns: the monotonic time of server_now(), which arrival times use, too. */
+int64_t server_clock_ns(void *userdata);
 
-/* Stop, and let another member lead. reason: for the log. */
-void server_give_up(struct server *server, const char *reason);
+/* For link_callbacks.message and link_callbacks.acknowledged: report to the pipeline. */
+void server_on_message(void *userdata, const struct message *message);
+void server_on_acknowledged(void *userdata, uint16_t id, bool no_subscriber);
 
 /*
  * Runs before the loop waits: the callbacks of this iteration have reported their events to the pipeline.
@@ -28,5 +33,8 @@ void server_give_up(struct server *server, const char *reason);
  */
 void server_advance(uv_prepare_t *prepare);
 
-/* Close all handles of the loop. Those of the link, the HTTP server and the child are closing already. */
-void server_close_handles(struct server *server);
+/*
+ * For pipeline_callbacks.start_commit: commit the batch on a worker thread, then report the result to the
+ * pipeline.
+ */
+void server_start_commit(void *userdata);

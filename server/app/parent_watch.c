@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "app/internal.h"
-#include "app/loop.h"
+#include "app/stop.h"
 #include "base/log.h"
 
 #define PARENT_SIGNAL SIGUSR1

@@ -28,7 +28,7 @@
 #include "protocol/companion_box.h"
 #include "storage/sqlite/sqlite.h"
 
-/* 1. Callbacks */
+/* 1. Callbacks, beside those in app/loop.h */
 
 /*
  * Announce that requests are served: on stdout with --dev, in the ready file, and to the service
@@ -83,40 +83,10 @@ static void server_on_serving(void *userdata, enum broker_kind broker_kind) {
         server->was_ready = true;
 }
 
-/* Runs on a thread of the pool. */
-static void commit_on_worker(uv_work_t *request) {
-        struct server *server = request->data;
-
-        server->commit_worker.result = pipeline_store_batch(server->pipeline);
-}
-
-static void server_on_committed(uv_work_t *request, int status) {
-        struct server *server = request->data;
-
-        (void)status; /* no request is cancelled */
-        server->commit_worker.is_running = false;
-        pipeline_committed(server->pipeline, server->commit_worker.result, server_now(server));
-}
-
-static void server_start_commit(void *userdata) {
-        struct server *server = userdata;
-
-        server->commit_worker.is_running = true;
-        server->commit_worker.request.data = server;
-        uv_queue_work(&server->loop, &server->commit_worker.request, commit_on_worker, server_on_committed);
-}
-
 /* Skip all cleanup: it would publish replies, and write a checkpoint. */
 __attribute__((noreturn)) static void server_on_fatal(void *userdata) {
         (void)userdata;
         _exit(EXIT_FAILURE);
-}
-
-/* With --control, return the time of the test clock: the arrival times of requests also use it. */
-static int64_t server_clock_ns(void *userdata) {
-        struct server *server = userdata;
-
-        return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
 /* 2. The start */

@@ -19,15 +19,14 @@
 #include "app/reload.h"
 #include "app/service_manager.h"
 #include "app/standby.h"
+#include "app/stop.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/regular_file.h"
 #include "base/system_clock.h"
-#include "base/time_units.h"
 #include "config/config.h"
 #include "http/page_routes.h"
-#include "storage/etcd/etcd.h"
 
 #define PEM_MAX ((size_t)1 << 20)
 
@@ -233,8 +232,6 @@ static int run_loop(struct server *server) {
                 server->served_ms = system_clock_mono_ms();
                 start_handles(server);
         } else {
-                http_close(take_ptr(&server->http));
-                console_close(server->console);
                 server_close_handles(server);
         }
         uv_run(&server->loop, UV_RUN_DEFAULT);
@@ -242,37 +239,6 @@ static int run_loop(struct server *server) {
         ASSERT(is_closed);
         dev_broker_free(server->dev_broker);
         return r;
-}
-
-static void exit_at_once(int number) {
-        (void)number;
-        _exit(EXIT_SUCCESS);
-}
-
-/*
- * Set the signal handlers for the time before the loop runs, while the storage is loaded. No
- * request is pending then, so the process can exit at once. Without a handler, the kernel ignores
- * SIGTERM and SIGINT for process 1 of a container. Ignore SIGHUP: the configuration has just been
- * read.
- */
-static void set_early_signals(void) {
-        signal(SIGTERM, exit_at_once);
-        signal(SIGINT, exit_at_once);
-        signal(SIGHUP, SIG_IGN);
-        signal(SIGPIPE, SIG_IGN);
-        signal(SIGUSR2, SIG_IGN); /* only a leader steps down */
-        signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
-}
-
-void server_limit_release(const struct server *server) {
-        signal(SIGALRM, exit_at_once);
-        alarm((unsigned int)(server->config.etcd.lease_ms / MS_PER_S));
-}
-
-static void release_lead(const struct server *server) {
-        server_limit_release(server);
-        if (storage_etcd_give_up(server->storage) == 0)
-                log_info("this member has given up: another one may lead");
 }
 
 int server_run(struct config *config, int n_arguments, char *const *arguments) {
@@ -288,14 +254,14 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         config->console_users = NULL;
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
-        set_early_signals();
+        server_set_early_signals();
         ready_file_remove(server.config.ready_file);
 
         r = run_loop(&server);
         log_report_suppressed();
         control_free(server.control);
         if (server.gives_up)
-                release_lead(&server);
+                server_release_lead(&server);
         if (server.pipeline)
                 pipeline_free(server.pipeline);
         else
