@@ -61,7 +61,7 @@ static enum exit_code open_data_dir(struct data_dir *directory, const char *name
 static void append_entry(const struct data_dir *directory, struct entry *entry, struct buf *output) {
         CLEANUP(exported_key_deinit)
         struct exported_key exported = { .has_details = true, .deadline_ms = EXPORTED_KEY_NO_DEADLINE };
-        int64_t deadline_ns = engine_deadline(directory->state->engine, entry);
+        int64_t deadline_ns = keyspace_deadline(engine_keyspace(directory->state->engine), entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
                 .counter = entry->version_counter,
@@ -96,7 +96,8 @@ enum exit_code command_export_offline(struct command_run *run) {
         if (code != EXIT_DONE)
                 return code;
 
-        while (!output_has_failed() && (entry = engine_each_entry(directory.state->engine, &cursor))) {
+        while (!output_has_failed() &&
+               (entry = keyspace_each(engine_keyspace(directory.state->engine), &cursor))) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))

@@ -253,6 +253,14 @@ struct clock *engine_clock(struct engine *engine) {
         return &engine->clock;
 }
 
+const struct keyspace *engine_keyspace(const struct engine *engine) {
+        return &engine->keyspace;
+}
+
+const struct registrations *engine_registrations(const struct engine *engine) {
+        return &engine->registrations;
+}
+
 struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
         return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
 }
@@ -261,33 +269,8 @@ struct registration *engine_registrations_of_key(const struct engine *engine, st
         return registrations_of_key(&engine->registrations, keyspace_hash(&engine->keyspace, key), key);
 }
 
-struct registration *engine_registrations_of_client(const struct engine *engine, struct slice client) {
-        return registrations_of_client(&engine->registrations, client);
-}
-
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key) {
         return registrations_find(&engine->registrations,
                                   registrations_names(&engine->registrations, client, key));
-}
-
-struct registration *engine_registration_of_connection(const struct engine *engine, uint64_t connection) {
-        return registrations_of_connection(&engine->registrations, connection);
-}
-
-bool engine_has_connections(const struct engine *engine) {
-        return registrations_have_connections(&engine->registrations);
-}
-
-int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
-        return keyspace_deadline(&engine->keyspace, entry);
-}
-
-struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor) {
-        return keyspace_each(&engine->keyspace, cursor);
-}
-
-struct registration *engine_each_registration(const struct engine *engine,
-                                              struct registration_cursor *cursor) {
-        return registrations_each(&engine->registrations, cursor);
 }

@@ -223,33 +223,28 @@ int64_t engine_next_deadline(const struct engine *engine);
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */
 const struct engine_config *engine_config(const struct engine *engine);
 
-/* Borrowed until the next step; NULL if there is none. The deadline of an entry may have passed. */
+/*
+ * The tables of keys and of registrations: read them with the functions of engine/keyspace.h and
+ * engine/registrations.h. The tables are borrowed from the engine; an entry or a registration is borrowed
+ * until the next step. Do not step during an iteration.
+ */
+const struct keyspace *engine_keyspace(const struct engine *engine);
+const struct registrations *engine_registrations(const struct engine *engine);
+
+/*
+ * As keyspace_find(), registrations_of_key() and registrations_find(), for a caller that has not hashed
+ * the key.
+ */
 struct entry *engine_find_entry(const struct engine *engine, struct slice key);
-
-/* The first registration of a key, or of a client: see registrations_of_key(), registrations_of_client(). */
 struct registration *engine_registrations_of_key(const struct engine *engine, struct slice key);
-struct registration *engine_registrations_of_client(const struct engine *engine, struct slice client);
-
-/* Borrowed until the next step; NULL if there is none. */
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
+
 /*
  * Return whether a restart may lose a key, or the clients are not yet notified of what the last one
  * may have lost.
  */
 bool engine_may_lose_keys(const struct engine *engine);
-
-/*
- * The oldest registration that was made over this connection. Borrowed until the next step; NULL if
- * there is none.
- */
-struct registration *engine_registration_of_connection(const struct engine *engine, uint64_t connection);
-
-/*
- * Whether a registration was made over a connection whose number is known: at a broker with the
- * plugin.
- */
-bool engine_has_connections(const struct engine *engine);
 
 /* What the registrations of this client use. */
 struct registration_usage engine_client_usage(const struct engine *engine, struct slice client);
@@ -268,22 +263,6 @@ struct registration_usage engine_client_usage_max(const struct engine *engine);
  * notification contains all of them.
  */
 #define ENGINE_RECIPIENTS_BYTES_MAX (UINT64_C(128) << 10)
-
-/* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
-int64_t engine_deadline(const struct engine *engine, struct entry *entry);
-
-/*
- * Iterate over all entries in unspecified order. Initialize the cursor with zeros; do not step in
- * between. Borrowed; NULL after the last.
- */
-struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor);
-
-/*
- * Iterate likewise over all registrations. The caller may remove the returned one before the next
- * call.
- */
-struct registration *engine_each_registration(const struct engine *engine,
-                                              struct registration_cursor *cursor);
 
 /* 2. Apply */
 

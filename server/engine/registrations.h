@@ -143,14 +143,17 @@ struct registration *registrations_of_key(const struct registrations *table, uin
                                           struct slice key);
 struct registration *registration_next_of_key(const struct registration *registration);
 
-/* The registrations of one client, oldest first; follow next_of_client. Borrowed. */
+/*
+ * The registrations of one client, or those made over one connection, oldest first; follow
+ * next_of_client. Borrowed; NULL if there are none.
+ */
 struct registration *registrations_of_client(const struct registrations *table, struct slice client);
 struct registration *registrations_of_connection(const struct registrations *table, uint64_t connection);
 
 /* What all registrations of a key take in the recipients of a notification, also ended ones. */
 uint64_t registrations_recipient_bytes(const struct registrations *table, struct registration_names names);
 
-/* Whether a registration has a connection other than 0. */
+/* Whether a registration has a connection other than 0: it was made at a broker with the plugin. */
 bool registrations_have_connections(const struct registrations *table);
 
 /* What the registrations of a client use. */

@@ -87,10 +87,10 @@ void pipeline_reset_selected(struct pipeline *pipeline, selection_function *is_s
         struct registration *registration;
         struct entry *entry;
 
-        while ((registration = engine_each_registration(engine, &registrations)))
+        while ((registration = registrations_each(engine_registrations(engine), &registrations)))
                 if (is_selected(userdata, registration->client_id, registration->key_name))
                         engine_remove_registration(engine, registration->client_id, registration->key_name);
-        while ((entry = engine_each_entry(engine, &keys)))
+        while ((entry = keyspace_each(engine_keyspace(engine), &keys)))
                 if (is_selected(userdata, (struct slice){ 0 }, entry_key(entry)))
                         engine_remove_entry(engine, entry_key(entry));
 }
@@ -119,7 +119,7 @@ int pipeline_expire_key(struct pipeline *pipeline, struct slice key, struct now 
 
         if (!entry)
                 return -ENOENT;
-        if (engine_deadline(pipeline->state->engine, entry) == DEADLINE_NEVER)
+        if (keyspace_deadline(engine_keyspace(pipeline->state->engine), entry) == DEADLINE_NEVER)
                 return -ENODATA;
 
         fields.key = entry_key(entry);

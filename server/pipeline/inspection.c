@@ -74,13 +74,14 @@ struct registration_usage pipeline_client_usage(const struct pipeline *pipeline,
 }
 
 struct entry *pipeline_find_entry(const struct pipeline *pipeline, struct slice key, struct now now) {
-        struct entry *entry = engine_find_entry(pipeline->state->engine, key);
+        const struct engine *engine = pipeline->state->engine;
+        struct entry *entry = engine_find_entry(engine, key);
 
-        return entry && engine_deadline(pipeline->state->engine, entry) > now.mono_ns ? entry : NULL;
+        return entry && keyspace_deadline(engine_keyspace(engine), entry) > now.mono_ns ? entry : NULL;
 }
 
 int64_t pipeline_expires_in_ms(const struct pipeline *pipeline, struct entry *entry, struct now now) {
-        int64_t deadline_ns = engine_deadline(pipeline->state->engine, entry);
+        int64_t deadline_ns = keyspace_deadline(engine_keyspace(pipeline->state->engine), entry);
 
         if (deadline_ns == DEADLINE_NEVER)
                 return INT64_MAX;
@@ -90,7 +91,7 @@ int64_t pipeline_expires_in_ms(const struct pipeline *pipeline, struct entry *en
 /* A position among all: the number of the shard, and the registrations before it in the shard. */
 #define POSITION_SHARD_SHIFT 32
 
-static uint64_t list_all(const struct engine *engine, uint64_t position,
+static uint64_t list_all(const struct registrations *registrations, uint64_t position,
                          void (*take)(void *userdata, const struct registration *registration),
                          void *userdata) {
         struct registration_cursor cursor = { .n_shards_begun =
@@ -101,7 +102,7 @@ static uint64_t list_all(const struct engine *engine, uint64_t position,
 
         if (cursor.n_shards_begun > REGISTRATIONS_N_SHARDS)
                 return 0;
-        for (size_t n = 0; (registration = engine_each_registration(engine, &cursor));) {
+        for (size_t n = 0; (registration = registrations_each(registrations, &cursor));) {
                 if (cursor.n_shards_begun != shard) {
                         shard = cursor.n_shards_begun;
                         n_in_shard = n_skipped = 0;
@@ -123,10 +124,11 @@ uint64_t pipeline_list_watchers(const struct pipeline *pipeline, const struct wa
         uint64_t n = 0;
 
         if (!query->key.data && !query->client.data)
-                return list_all(engine, query->position, take, userdata);
+                return list_all(engine_registrations(engine), query->position, take, userdata);
 
-        registration = query->key.data ? engine_registrations_of_key(engine, query->key)
-                                       : engine_registrations_of_client(engine, query->client);
+        registration = query->key.data
+                               ? engine_registrations_of_key(engine, query->key)
+                               : registrations_of_client(engine_registrations(engine), query->client);
         while (registration && n < WATCHERS_POSITION_MAX && n < query->position + WATCHERS_PAGE_MAX) {
                 if (n++ >= query->position)
                         take(userdata, registration);

@@ -81,7 +81,8 @@ int outbox_n_copies(const struct outbox *outbox, const struct pending_notificati
         if (!hooks)
                 return 1;
 
-        registration = engine_registration_of_connection(outbox->state->engine, recipient->connection);
+        registration = registrations_of_connection(engine_registrations(outbox->state->engine),
+                                                   recipient->connection);
         return hooks->notification(hooks->userdata,
                                    registration ? registration->client_id : recipient->client, notification);
 }

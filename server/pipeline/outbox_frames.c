@@ -270,7 +270,8 @@ static enum frame_tracking connection_tracking(const struct outbox_frames *frame
                                                const struct pending_reply *pending) {
         if (pending->verb != VERB_KEYNOTIFY)
                 return FRAME_TRACKING_UNCHANGED;
-        return engine_registration_of_connection(frames->outbox->state->engine, pending->connection)
+        return registrations_of_connection(engine_registrations(frames->outbox->state->engine),
+                                           pending->connection)
                        ? FRAME_TRACKED
                        : FRAME_UNTRACKED;
 }

@@ -132,7 +132,8 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
  * disappeared while the store did not run: then the stored registrations have connections.
  */
 static bool must_end_connections(const struct pipeline *pipeline) {
-        return !pipeline->peer.is_session_present || engine_has_connections(pipeline->state->engine);
+        return !pipeline->peer.is_session_present ||
+               registrations_have_connections(engine_registrations(pipeline->state->engine));
 }
 
 /*
@@ -256,7 +257,8 @@ static void kick_stale_clients(struct pipeline *pipeline, struct slice connectio
 
         while (handshake_next_connection(&connections, &connection))
                 if (connection.is_tracked && !(connection.is_pending && may_register_again) &&
-                    !engine_registration_of_connection(pipeline->state->engine, connection.number))
+                    !registrations_of_connection(engine_registrations(pipeline->state->engine),
+                                                 connection.number))
                         outbox_frames_kick(&pipeline->frames, connection.number);
         outbox_frames_flush(&pipeline->frames);
 }

@@ -9,7 +9,6 @@
 #include "base/time_units.h"
 #include "engine/disconnect.h"
 #include "engine/engine.h"
-#include "engine/internal.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
 #include "sim/disk.h"
@@ -273,7 +272,8 @@ static void restore_registrations(struct world *world) {
         const struct registration *registration;
 
         model->n_registrations = 0;
-        while ((registration = registrations_each(&world->disk.state->engine->registrations, &cursor))) {
+        while ((registration =
+                        registrations_each(engine_registrations(world->disk.state->engine), &cursor))) {
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
                 *restored = (struct model_registration){ .connection = registration->connection };

@@ -12,10 +12,6 @@
 
 /* 1. Commits */
 
-static struct entry *find_entry(const struct engine *engine, struct slice key) {
-        return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
-}
-
 void disk_commit(struct disk *disk, const struct change_set *change_set, struct now now) {
         const struct state_header *header = &disk->state->header;
 
@@ -25,7 +21,7 @@ void disk_commit(struct disk *disk, const struct change_set *change_set, struct 
                 const struct row *row = &change_set->rows[i];
 
                 ASSERT(row->type != ROW_ENTRY || !row->is_removed ||
-                       find_entry(disk->state->engine, row->entry.key));
+                       engine_find_entry(disk->state->engine, row->entry.key));
         }
         ASSERT(follow_commit(disk->state, change_set, now) == 0);
         disk->stored_at = now;
@@ -42,13 +38,14 @@ void disk_store_clock(struct disk *disk, struct now now) {
 /* 2. Loading */
 
 static int load_entries(const struct disk *disk, const struct storage_sink *sink) {
+        const struct keyspace *keyspace = engine_keyspace(disk->state->engine);
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
         int r = 0;
 
-        while (r == 0 && (entry = engine_each_entry(disk->state->engine, &cursor))) {
-                struct row row = entry_row_of(entry, engine_deadline(disk->state->engine, entry),
-                                              disk->state->timescale);
+        while (r == 0 && (entry = keyspace_each(keyspace, &cursor))) {
+                struct row row =
+                        entry_row_of(entry, keyspace_deadline(keyspace, entry), disk->state->timescale);
 
                 r = sink->row(sink->userdata, &row);
         }
@@ -169,7 +166,7 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
 
 /* In milliseconds by the timescale of the state. */
 static int64_t expires_at_ms(const struct state *state, struct entry *entry) {
-        int64_t deadline_ns = engine_deadline(state->engine, entry);
+        int64_t deadline_ns = keyspace_deadline(engine_keyspace(state->engine), entry);
 
         return deadline_ns == DEADLINE_NEVER ? EXPIRES_NEVER
                                              : timescale_from_deadline(state->timescale, deadline_ns);
@@ -179,8 +176,8 @@ static void compare_entries(const struct state *stored, const struct state *stat
         struct keyspace_cursor cursor = { 0 };
         struct entry *copy;
 
-        while ((copy = engine_each_entry(stored->engine, &cursor))) {
-                struct entry *entry = find_entry(state->engine, entry_key(copy));
+        while ((copy = keyspace_each(engine_keyspace(stored->engine), &cursor))) {
+                struct entry *entry = engine_find_entry(state->engine, entry_key(copy));
 
                 ASSERT(entry && entry->is_persistent);
                 ASSERT(slice_equal(entry_value(copy), entry_value(entry)));

@@ -181,7 +181,7 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
 
 /* Plant a longer life, or the loss of the fencing token. */
 static void plant_entry(struct engine *engine, struct slice key) {
-        struct entry *entry = keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
+        struct entry *entry = engine_find_entry(engine, key);
         struct entry_fields fields = { 0 };
         struct hlc fence;
 
@@ -191,7 +191,7 @@ static void plant_entry(struct engine *engine, struct slice key) {
         fields.key = entry_key(entry);
         fields.value = entry_value(entry);
         fields.version = entry_version(entry);
-        fields.deadline_ns = engine_deadline(engine, entry);
+        fields.deadline_ns = keyspace_deadline(engine_keyspace(engine), entry);
         if (IS_PLANTED(PLANTED_LONG_LIFE) && fields.deadline_ns != DEADLINE_NEVER)
                 fields.deadline_ns += 3600 * NS_PER_S;
         if (!IS_PLANTED(PLANTED_LOST_TOKEN) && entry_fence(entry, &fence))

@@ -9,7 +9,7 @@
 #include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/time_units.h"
-#include "engine/internal.h"
+#include "engine/engine.h"
 #include "sim/check.h"
 
 /* See timescale_resume(). */
@@ -237,8 +237,7 @@ void truth_commit(struct truth *truth, const struct effects *effects, struct now
 
 /* A restart rounds deadlines up. */
 static void restart_deadline(struct truth *truth, const struct engine *engine, size_t key) {
-        struct slice name = truth_key(key);
-        struct entry *entry = keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, name), name);
+        struct entry *entry = engine_find_entry(engine, truth_key(key));
         struct truth_change *change;
         int64_t deadline_ns;
 
@@ -246,7 +245,7 @@ static void restart_deadline(struct truth *truth, const struct engine *engine, s
                 return; /* a read finds the difference */
 
         change = &truth->changes[truth->current[key]];
-        deadline_ns = engine_deadline(engine, entry);
+        deadline_ns = keyspace_deadline(engine_keyspace(engine), entry);
         CHECK(deadline_ns >= change->deadline_ns &&
                       deadline_ns - change->deadline_ns <= DEADLINE_ROUNDING_NS,
               "a restart does not change a deadline by more than it is rounded");
@@ -259,7 +258,7 @@ void truth_restart(struct truth *truth, const struct engine *engine) {
 
         truth_begin_attempt(truth);
         memset(truth->is_registered, 0, sizeof(truth->is_registered));
-        while ((registration = registrations_each(&engine->registrations, &cursor)))
+        while ((registration = registrations_each(engine_registrations(engine), &cursor)))
                 set_registered(truth, registration, true);
         for (size_t i = 0; i < N_KEYS; i++)
                 restart_deadline(truth, engine, i);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/world.h"
-#include "engine/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -338,7 +337,7 @@ static void check_registrations(struct world *world) {
                         }
                 }
 
-        while ((registration = registrations_each(&engine->registrations, &cursor))) {
+        while ((registration = registrations_each(engine_registrations(engine), &cursor))) {
                 bool is_alive = false;
 
                 for (size_t i = 0; i < world->n_clients; i++)

@@ -280,7 +280,7 @@ Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = 
         watch_many(1);
         happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
         cr_expect_eq(world.effects.n_changes, ENGINE_STEP_CHANGES_MAX);
-        cr_expect(!engine_registration_of_connection(world.engine, 1));
+        cr_expect(!registrations_of_connection(engine_registrations(world.engine), 1));
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
 
         for (size_t n_remaining = N_MANY - ENGINE_STEP_CHANGES_MAX; n_remaining > 0;) {

@@ -411,8 +411,8 @@ Test(failure, changes_nothing) {
                 cr_expect_eq(version_number(ask(&world, GET("k"))->result.version), version,
                              ROW(failures, i));
                 cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
-                cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), deadline_ns,
-                             ROW(failures, i));
+                cr_expect_eq(keyspace_deadline(engine_keyspace(engine), find_entry(engine, S("k"))),
+                             deadline_ns, ROW(failures, i));
                 cr_assert(entry_fence(find_entry(engine, S("k")), &fence), ROW(failures, i));
                 cr_expect_eq(fence.wall_ms, 50, ROW(failures, i));
                 cr_expect_eq(engine_stats(engine).n_keys, 1, ROW(failures, i));

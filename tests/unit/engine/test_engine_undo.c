@@ -70,7 +70,7 @@ static char *describe(const struct engine *engine) {
         struct registration *registration;
         struct buf line = { 0 };
 
-        while ((entry = engine_each_entry(engine, &cursor))) {
+        while ((entry = keyspace_each(engine_keyspace(engine), &cursor))) {
                 append_entry(&line, &engine->keyspace, entry);
                 keep(lines, &n_lines, &line);
         }

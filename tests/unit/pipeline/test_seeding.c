@@ -55,7 +55,8 @@ Test(seeding, value_expiry_and_token_are_set_and_stored) {
                          SET_IF_ABSENT),
                      OUTCOME_DONE);
         cr_expect(has("k", "v"));
-        cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), MONO_NS + NS_PER_S);
+        cr_expect_eq(keyspace_deadline(engine_keyspace(engine), find_entry(engine, S("k"))),
+                     MONO_NS + NS_PER_S);
         cr_expect(entry_fence(find_entry(engine, S("k")), &fence));
         cr_expect_eq(fence.wall_ms, 7);
         cr_expect_eq(effects.n_changes, 1);

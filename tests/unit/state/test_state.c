@@ -64,14 +64,14 @@ static void add_row(struct content *content, const char *kind, uint64_t number, 
 }
 
 static void add_entries(struct content *content, const struct state *state) {
+        const struct keyspace *keyspace = engine_keyspace(state->engine);
         struct keyspace_cursor cursor = { 0 };
         struct entry *entry;
 
-        while ((entry = engine_each_entry(state->engine, &cursor)))
+        while ((entry = keyspace_each(keyspace, &cursor)))
                 if (entry->is_persistent)
                         add_row(content, "entry", 0,
-                                entry_row_of(entry, engine_deadline(state->engine, entry),
-                                             state->timescale));
+                                entry_row_of(entry, keyspace_deadline(keyspace, entry), state->timescale));
 }
 
 static void add_registrations(struct content *content, const struct state *state) {

@@ -73,7 +73,7 @@ static void commit_key(int64_t deadline_ns) {
 }
 
 static int64_t deadline(void) {
-        return engine_deadline(state->engine, find_entry(state->engine, S("k")));
+        return keyspace_deadline(engine_keyspace(state->engine), find_entry(state->engine, S("k")));
 }
 
 /* The first start. */

@@ -142,16 +142,16 @@ Test(load_state, restores_everything_stored) {
         cr_assert_not_null(entry);
         cr_expect(slice_equal(entry_value(entry), S("v")));
         cr_expect_eq(entry_version(entry).wall_ms, 900);
-        cr_expect_eq(engine_deadline(engine, entry), now.mono_ns + 10 * NS_PER_MS);
+        cr_expect_eq(keyspace_deadline(engine_keyspace(engine), entry), now.mono_ns + 10 * NS_PER_MS);
         cr_expect(entry_fence(entry, &fence) && fence.wall_ms == 50);
         cr_expect(entry->is_persistent);
         cr_assert_not_null(find_entry(engine, S("l")));
-        cr_expect_eq(engine_deadline(engine, find_entry(engine, S("l"))), DEADLINE_NEVER);
+        cr_expect_eq(keyspace_deadline(engine_keyspace(engine), find_entry(engine, S("l"))), DEADLINE_NEVER);
         cr_expect_eq(engine_next_deadline(engine), now.mono_ns + 10 * NS_PER_MS);
 
         cr_assert_not_null(engine_find_registration(engine, S("c"), S("k")));
         cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
-        cr_expect(engine_registration_of_connection(engine, 7));
+        cr_expect(registrations_of_connection(engine_registrations(engine), 7));
         for (size_t i = 0; i < N_REPLIES; i++) {
                 const struct reply_row *reply = &replies[i].reply;
                 const struct remembered_reply *remembered = dedup_find(&engine->dedup, &reply->digest);

@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "codec/encoder.h"
-#include "engine/internal.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "state/state.h"
@@ -130,8 +129,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
 }
 
 static void copy_value(const struct verb_store *store, struct buf *copy) {
-        const struct keyspace *keyspace = &store->state->engine->keyspace;
-        struct entry *entry = keyspace_find(keyspace, keyspace_hash(keyspace, S("k")), S("k"));
+        struct entry *entry = engine_find_entry(store->state->engine, S("k"));
 
         buf_reset(copy);
         buf_append_string(copy, entry ? "=" : "none");

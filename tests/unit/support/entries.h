@@ -12,7 +12,7 @@ static inline struct entry *find_entry(const struct engine *engine, struct slice
         struct entry *entry;
 
         do
-                entry = engine_each_entry(engine, &cursor);
+                entry = keyspace_each(engine_keyspace(engine), &cursor);
         while (entry && !slice_equal(entry_key(entry), key));
         return entry;
 }
