@@ -23,6 +23,7 @@
 #define N_CLIENTS   4
 #define N_CALLBACKS 32
 #define STORE       0 /* the store's client */
+#define NAMESAKE    1 /* another user's client with the store's client id */
 
 /* The broker has no memory to publish while it handles a control message that contains this text. */
 #define STARVED "no memory for this"
@@ -79,6 +80,9 @@ static bool is_starved; /* the present control message contains STARVED */
  * client, or the store has sent HELLO or KICK.
  */
 static bool may_be_kicked[N_CLIENTS];
+
+/* The plugin knows the other client that has the store's client id. */
+static bool is_namesake_known;
 
 #define TICK_NS (NS_PER_S / 3)
 static int64_t now_ns;
@@ -160,8 +164,10 @@ void mosquitto_log_printf(int level, const char *format, ...) {
 int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
         (void)with_will;
         ASSERT(client_id);
-        if (control_sender == &clients[STORE])
+        if (control_sender == &clients[STORE]) {
+                ASSERT(is_namesake_known || strcmp(client_id, clients[STORE].id) != 0);
                 return MOSQ_ERR_SUCCESS;
+        }
         for (size_t i = 0; i < N_CLIENTS; i++)
                 if (may_be_kicked[i] && strcmp(clients[i].id, client_id) == 0)
                         return MOSQ_ERR_SUCCESS;
@@ -540,6 +546,7 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
         bool is_request = strcmp(topic, TOPIC_INVOKE) == 0;
         int result;
 
+        is_namesake_known |= client == &clients[NAMESAKE];
         n_taken += is_request && message.qos == 2; /* taken at once */
         result = happen(MOSQ_EVT_MESSAGE, NULL, &message);
         ASSERT(message.properties == head && message.payload == payload.data);
@@ -548,13 +555,13 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
         if (strncmp(topic, COMPANION_SYS, strlen(COMPANION_SYS)) == 0)
                 ASSERT(result != MOSQ_ERR_SUCCESS);
         if (result == MOSQ_ERR_SUCCESS && is_request) {
-                bool is_taken = input_chance(input, 80);
+                bool is_taken = input_below(input, 5) < 4;
 
                 ASSERT(!message.retain);
                 if (is_taken)
                         n_taken += message.qos != 2;
                 else
-                        publish_will_instead(&message, input_chance(input, 50));
+                        publish_will_instead(&message, input_below(input, 2) == 0);
                 deliver(&message, is_taken);
         }
         mosquitto_property_free_all(&message.properties);
@@ -685,7 +692,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         void *userdata;
 
-        must_skip = is_welcome = false;
+        must_skip = is_welcome = is_namesake_known = false;
         now_ns = 0;
         memset(may_be_kicked, 0, sizeof(may_be_kicked));
         memset(n_replies, 0, sizeof(n_replies));
