@@ -88,9 +88,10 @@ struct batch {
          */
         bool is_commit_required;
         /*
-         * A reply has a version above the clock of the last commit. KEYNOTIFY replies with the present HLC,
-         * even if it changes no row. Commit such a batch before the reply: otherwise, after a crash, the
-         * HLC could be behind a version that a client has.
+         * A reply has a version above the stored clock. KEYNOTIFY replies with the present HLC, even if it
+         * changes no row. With a storage, commit such a batch before the reply: otherwise, after a crash,
+         * the HLC could be behind a version that a client has. Without a storage, the stored clock never
+         * advances.
          */
         bool has_unstored_version;
         size_t n_items; /* served in the batch, of all kinds */
@@ -144,7 +145,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
 
 /*
  * The reply is complete. Set its n_preceding_changes, add its payload to n_bytes, and set
- * has_unstored_version. clock: of the last commit.
+ * has_unstored_version. clock: the stored one.
  */
 void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct version clock);
 
