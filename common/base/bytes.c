@@ -144,7 +144,7 @@ void buf_reset(struct buf *buf) {
 static bool reserve_bytes(struct buf *buf, size_t length) {
         size_t needed;
 
-        if (!buf->failed)
+        if (!buf->failed && length > buf->capacity - buf->length)
                 buf->failed = __builtin_add_overflow(buf->length, length, &needed) ||
                               array_reserve((void **)&buf->data, &buf->capacity, needed, 1) < 0;
         return !buf->failed;

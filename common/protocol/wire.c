@@ -2,12 +2,12 @@
 
 #include "protocol/wire.h"
 
-void wire_append_number(struct buf *buf, uint64_t number, size_t n_bytes) {
-        uint8_t bytes[sizeof(number)];
+#include <endian.h>
 
-        for (size_t i = 0; i < n_bytes; i++)
-                bytes[i] = (uint8_t)(number >> (8 * (n_bytes - 1 - i)));
-        buf_append(buf, bytes, n_bytes);
+void wire_append_number(struct buf *buf, uint64_t number, size_t n_bytes) {
+        uint64_t bytes = htobe64(number);
+
+        buf_append(buf, (const uint8_t *)&bytes + sizeof(bytes) - n_bytes, n_bytes);
 }
 
 void wire_append_blob(struct buf *buf, struct slice blob) {
