@@ -14,6 +14,12 @@ void frame_property_append(struct buf *properties, struct slice name, struct sli
         wire_append_text(properties, value);
 }
 
+void frame_properties_append(struct buf *properties, const struct message *message) {
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                frame_property_append(properties, message->user_properties[i].name,
+                                      message->user_properties[i].value);
+}
+
 /* Each frame_..._next() also returns false for a malformed item, and leaves it in the bytes. */
 bool frame_property_next(struct slice *properties, struct user_property *ret_property) {
         struct wire_reader reader = { .rest = *properties };

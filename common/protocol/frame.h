@@ -21,6 +21,7 @@
 /* 1. User properties: for each property its name and value, two texts, in their order. */
 
 void frame_property_append(struct buf *properties, struct slice name, struct slice value);
+void frame_properties_append(struct buf *properties, const struct message *message);
 
 /* Remove the first property from the bytes and return true; false: there is none left. */
 bool frame_property_next(struct slice *properties, struct user_property *ret_property);

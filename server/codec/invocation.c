@@ -196,42 +196,23 @@ static enum request_fault check_properties(const struct invocation *invocation, 
         return REQUEST_FAULT_NONE;
 }
 
-/* The user properties that the store reads, by enum request_property. */
-struct read_properties {
+/* Set the values of the user properties that the store reads, by enum request_property. */
+static void read_properties(const struct decoder *decoder, struct slice properties,
+                            struct slice values[N_REQUEST_PROPERTIES]) {
         struct slice names[N_REQUEST_PROPERTIES + 1];
-        struct slice values[N_REQUEST_PROPERTIES];
-};
+        struct user_property property;
 
-/* Keep the property if the store reads it; the configuration may name one twice. Returns whether it does. */
-static bool keep_property(struct read_properties *properties, const struct user_property *property) {
-        bool is_read = false;
-
-        for (size_t i = 0; properties->names[i].data; i++) {
-                if (!slice_equal(property->name, properties->names[i]))
-                        continue;
-                if (!properties->values[i].data)
-                        properties->values[i] = property->value;
-                is_read = true;
-        }
-        return is_read;
-}
-
-static void set_properties(struct invocation *invocation, const struct decoder *decoder,
-                           const struct slice *values) {
-        struct request *request = &invocation->request;
-
-        invocation->version = values[REQUEST_VERSION];
-        request->timestamp_text = values[REQUEST_TIMESTAMP];
-        request->fence_text = values[REQUEST_FENCE];
-        request->wants_details = slice_equal_string(values[REQUEST_DETAILS], "1");
-        request->wants_persistence = decoder->persistence_name &&
-                                     slice_equal(values[REQUEST_PERSISTENCE], decoder->persistence_value);
+        invocation_properties(decoder, names);
+        while (frame_property_next(&properties, &property))
+                for (size_t i = 0; names[i].data; i++) /* the configuration may name one twice */
+                        if (!values[i].data && slice_equal(property.name, names[i]))
+                                values[i] = property.value;
 }
 
 /* 4. A request */
 
-/* Decode what the client has sent, or find the first error. */
-static void decode_invocation(struct invocation *invocation) {
+/* Decode the command, or find the first error. */
+static void check_request(struct invocation *invocation) {
         struct slice response_topic = invocation->request.response_topic;
 
         invocation->outcome = OUTCOME_DONE;
@@ -251,51 +232,12 @@ static void decode_invocation(struct invocation *invocation) {
                 invocation->result = INVOCATION_REQUEST;
 }
 
-struct slice invocation_sender(const struct message *message) {
-        for (size_t i = 0; i < message->n_user_properties; i++) {
-                const struct user_property *property = &message->user_properties[i];
-
-                if (!slice_equal(property->name, SLICE_LITERAL(PROPERTY_SOURCE_ID)))
-                        continue;
-                if (property->value.length > 0)
-                        return property->value;
-                break;
-        }
-        return topic_response_client(message->response_topic);
-}
-
-void invocation_decode_message(const struct decoder *decoder, const struct message *message,
-                               struct invocation *ret_invocation) {
-        struct read_properties properties = { 0 };
-
-        *ret_invocation = (struct invocation){
-                .request = {
-                        .verb = VERB_UNKNOWN,
-                        .client = invocation_sender(message),
-                        .response_topic = message->response_topic,
-                        .correlation_data = message->correlation_data,
-                        .payload = message->payload,
-                        .expiry_s = message->has_expiry ? message->expiry_s : 0,
-                },
-                .qos = message->qos,
-                .has_expiry = message->has_expiry,
-        };
-        invocation_properties(decoder, properties.names);
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                keep_property(&properties, &message->user_properties[i]);
-        set_properties(ret_invocation, decoder, properties.values);
-        decode_invocation(ret_invocation);
-}
-
-/* A record may have any number of properties. Read as many as a message has. */
-void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              struct invocation *ret_invocation) {
+void invocation_decode(const struct decoder *decoder, const struct frame_to_store_record *record,
+                       struct invocation *ret_invocation) {
         const struct frame_request *request = &record->request;
-        struct slice rest = request->properties;
-        struct read_properties properties = { 0 };
-        struct user_property property;
-        size_t n_read = 0;
+        struct slice values[N_REQUEST_PROPERTIES] = { 0 };
 
+        read_properties(decoder, request->properties, values);
         *ret_invocation = (struct invocation){
                 .request = {
                         .verb = VERB_UNKNOWN,
@@ -306,12 +248,15 @@ void invocation_decode_record(const struct decoder *decoder, const struct frame_
                         .response_topic = request->response_topic,
                         .correlation_data = request->correlation_data,
                         .payload = request->payload,
+                        .timestamp_text = values[REQUEST_TIMESTAMP],
+                        .fence_text = values[REQUEST_FENCE],
+                        .wants_details = slice_equal_string(values[REQUEST_DETAILS], "1"),
+                        .wants_persistence =
+                                decoder->persistence_name &&
+                                slice_equal(values[REQUEST_PERSISTENCE], decoder->persistence_value),
                 },
                 .qos = request->qos,
+                .version = values[REQUEST_VERSION],
         };
-        invocation_properties(decoder, properties.names);
-        while (n_read < MESSAGE_USER_PROPERTIES_MAX && frame_property_next(&rest, &property))
-                n_read += keep_property(&properties, &property);
-        set_properties(ret_invocation, decoder, properties.values);
-        decode_invocation(ret_invocation);
+        check_request(ret_invocation);
 }

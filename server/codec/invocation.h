@@ -4,12 +4,11 @@
 #include "engine/outcome.h"
 #include "engine/request.h"
 #include "protocol/frame.h"
-#include "protocol/message.h"
 #include "protocol/properties.h"
 
 /*
  * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"). No I/O, no
- * allocation: all slices borrow from the message or the record.
+ * allocation: all slices borrow from the record.
  */
 
 /*
@@ -43,14 +42,14 @@ enum invocation_result {
         INVOCATION_REQUEST,            /* execute the request */
         INVOCATION_REFUSED,            /* reply with the outcome, which is an error */
         INVOCATION_FAULTY,             /* reply with the fault */
-        INVOCATION_NO_RESPONSE_TOPIC,  /* drop the message without a reply */
-        INVOCATION_BAD_RESPONSE_TOPIC, /* drop the message without a reply */
+        INVOCATION_NO_RESPONSE_TOPIC,  /* drop the request without a reply */
+        INVOCATION_BAD_RESPONSE_TOPIC, /* drop the request without a reply */
 };
 
 struct invocation {
         struct request request; /* verb is VERB_UNKNOWN if the command was not decoded */
         uint8_t qos;
-        bool has_expiry;      /* the message has a Message Expiry Interval, perhaps 0 */
+        bool has_expiry;      /* request.expiry_s is set, perhaps to 0; decoding sets neither */
         struct slice version; /* of the protocol; absent: not sent */
         enum invocation_result result;
         enum request_fault fault;
@@ -78,24 +77,11 @@ enum request_property {
 };
 
 /*
- * Return the client that sent this message of a broker without the plugin. The message itself names it.
- * Of several user properties with one name, the first counts.
+ * Decode a request. Of several user properties with one name, the first counts. Log lines and metrics use
+ * the fields of refused requests too.
  */
-struct slice invocation_sender(const struct message *message);
-
-/*
- * Decode a message of a broker without the plugin. Log lines and metrics use the fields of refused
- * requests too.
- */
-void invocation_decode_message(const struct decoder *decoder, const struct message *message,
-                               struct invocation *ret_invocation);
-
-/*
- * As invocation_decode_message(), a request in a frame of the plugin. Its sender is that of the record,
- * which the broker vouches for.
- */
-void invocation_decode_record(const struct decoder *decoder, const struct frame_to_store_record *record,
-                              struct invocation *ret_invocation);
+void invocation_decode(const struct decoder *decoder, const struct frame_to_store_record *record,
+                       struct invocation *ret_invocation);
 
 /*
  * Return the names of the user properties that the store reads, by enum request_property. An absent

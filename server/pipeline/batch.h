@@ -22,7 +22,7 @@
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a
  * reply of megabytes, or notify many clients. batch_n_bytes() is the sum of
- * - each item that was served: a message with its properties, or a record;
+ * - each item that was served: its record in a frame;
  * - each reply: the value or the keys of the page, response topic and correlation data;
  * - each change: the key, the new value, and the former value, whose pages the storage frees;
  * - each notification: topic and value, once per recipient. With the plugin, a frame has the value

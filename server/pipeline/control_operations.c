@@ -18,7 +18,7 @@ void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
         const struct queue_item *item = pipeline->control_item;
 
-        if (item && item->requester && request == item->message) {
+        if (item && item->requester) {
                 requester_reply(item->requester, NULL, &reply);
                 return;
         }
@@ -38,7 +38,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         struct invocation invocation;
         struct message reply;
 
-        invocation_decode_message(&pipeline->decoder, message, &invocation);
+        invocation_decode(&pipeline->decoder, &pipeline->control_item->record, &invocation);
         if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
             invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_invalid_response_topics++;

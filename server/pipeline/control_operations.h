@@ -27,9 +27,9 @@ void pipeline_kick(struct pipeline *pipeline, uint64_t connection);
 void pipeline_send_reply(struct pipeline *pipeline, const struct message *message, struct slice payload);
 
 /*
- * Check a message's properties as those of a request. Return true if the message may be executed.
- * Otherwise the message is counted in n_invalid_response_topics, or its fault has been sent as the
- * reply.
+ * Check the properties of the message of hooks.control(), as those of a request. Return true if the
+ * message may be executed. Otherwise the message is counted in n_invalid_response_topics, or its fault has
+ * been sent as the reply.
  */
 bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message);
 

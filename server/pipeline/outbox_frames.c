@@ -115,9 +115,7 @@ static int add_record(struct outbox_frames *frames, const struct frame_to_plugin
 /* The user properties of the message in the form of a frame, valid until the next call. */
 static struct slice encode_properties(struct outbox_frames *frames, const struct message *message) {
         buf_reset(&frames->properties);
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                frame_property_append(&frames->properties, message->user_properties[i].name,
-                                      message->user_properties[i].value);
+        frame_properties_append(&frames->properties, message);
         return buf_slice(&frames->properties);
 }
 

@@ -8,9 +8,9 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
-#include "codec/invocation.h"
 #include "pipeline/requester.h"
 #include "protocol/companion_box.h"
+#include "protocol/properties.h"
 #include "protocol/topics.h"
 
 /* A frame with its records; the first n_served of them are served. */
@@ -28,74 +28,101 @@ size_t queue_n_bytes(const struct queue *queue) {
 
 /* 1. Messages */
 
+/* The client that has sent the message, as the message itself names it. */
+static struct slice sender_of(const struct message *message) {
+        struct slice source = message_property(message, PROPERTY_SOURCE_ID);
+
+        return source.length > 0 ? source : topic_response_client(message->response_topic);
+}
+
 /*
- * What the message asks for, and the client in whose queue it waits. A disconnect waits behind the
+ * Set what the message asks for, and the client in whose queue it waits: a disconnect waits behind the
  * requests of its client. Returns false for a message that the store does not serve.
  */
 static bool classify_message(const struct queue *queue, const struct message *message,
-                             enum queue_kind *ret_kind, struct slice *ret_client) {
+                             struct queue_item *item) {
+        struct frame_to_store_record *record = &item->record;
+
+        record->kind = FRAME_REQUEST;
         if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
-                *ret_kind = QUEUE_REQUEST;
-                *ret_client = invocation_sender(message);
+                item->kind = QUEUE_REQUEST;
+                record->client_id = item->requester ? requester_queue(item->requester) : sender_of(message);
         } else if (queue->takes_control && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL))) {
-                *ret_kind = QUEUE_CONTROL;
+                item->kind = QUEUE_CONTROL;
         } else if (queue->presence_topic &&
                    topic_match_client(message->topic, slice_from_string(queue->presence_topic),
-                                      ret_client)) {
-                *ret_kind = QUEUE_DISCONNECT;
+                                      &record->client_id)) {
+                item->kind = QUEUE_DISCONNECT;
+                record->kind = FRAME_DISCONNECTED;
         } else {
                 return false;
         }
         return true;
 }
 
-/* Return an item that owns a copy of the message, or NULL. */
-static struct queue_item *copy_message(const struct queue *queue, const struct message *message,
-                                       enum queue_kind kind, int64_t arrived_ns) {
-        struct queue_item *item = malloc(sizeof(*item));
-        struct message *copy = message_copy(message);
-
-        if (!item || !copy) {
-                free(item);
-                free(copy);
-                return NULL;
-        }
-        *item = (struct queue_item){
-                .kind = kind, .arrived_ns = arrived_ns, .n_bytes = message_size(copy), .message = copy
+/* Set the request of the message. Its slices borrow from the message and from queue->properties. */
+static void set_request(struct queue *queue, const struct message *message, struct queue_item *item) {
+        frame_properties_append(&queue->properties, message);
+        item->has_expiry = message->has_expiry;
+        item->expiry_s = message->has_expiry ? message->expiry_s : 0;
+        item->record.request = (struct frame_request){
+                .qos = message->qos,
+                .response_topic = message->response_topic,
+                .correlation_data = message->correlation_data,
+                .properties = buf_slice(&queue->properties),
+                .payload = message->payload,
         };
-        if (kind == QUEUE_DISCONNECT) /* the client id of the copy */
-                topic_match_client(copy->topic, slice_from_string(queue->presence_topic),
-                                   &item->record.client_id);
-        return item;
+}
+
+/*
+ * Copy the item, with its texts behind it; NULL if out of memory. They need at most n_bytes: the length of a
+ * text in a frame is longer than the NUL of slice_copy().
+ */
+static struct queue_item *copy_item(const struct queue_item *item) {
+        struct queue_item *copy = malloc(sizeof(*copy) + item->n_bytes);
+        struct frame_request *request;
+        uint8_t *at;
+
+        if (!copy)
+                return NULL;
+
+        *copy = *item;
+        at = (uint8_t *)(copy + 1);
+        copy->record.client_id = slice_copy(&at, item->record.client_id);
+        request = &copy->record.request; /* of a disconnect: all zeros */
+        request->response_topic = slice_copy(&at, request->response_topic);
+        request->correlation_data = slice_copy(&at, request->correlation_data);
+        request->properties = slice_copy(&at, request->properties);
+        request->payload = slice_copy(&at, request->payload);
+        return copy;
 }
 
 int queue_add_message(struct queue *queue, const struct message *message, struct requester *requester,
                       int64_t arrived_ns, size_t n_bytes_max) {
-        size_t n_bytes = sizeof(struct queue_item) + message_size(message);
+        struct queue_item item = { .arrived_ns = arrived_ns, .requester = requester }, *copy;
         struct fair_queue *of_client;
-        struct slice client = { 0 };
-        struct queue_item *item;
-        enum queue_kind kind;
+        size_t n_bytes;
         int r;
 
-        if (!classify_message(queue, message, &kind, &client))
+        if (!classify_message(queue, message, &item))
                 return 0;
-        if (requester)
-                client = requester_queue(requester);
+        buf_reset(&queue->properties);
+        if (item.record.kind == FRAME_REQUEST)
+                set_request(queue, message, &item);
+        item.n_bytes = frame_to_store_record_size(&item.record);
+        n_bytes = sizeof(item) + item.n_bytes;
 
-        r = fair_queues_open(&queue->messages, queue->takes_control ? (struct slice){ 0 } : client,
-                             &of_client);
+        r = fair_queues_open(&queue->messages,
+                             queue->takes_control ? (struct slice){ 0 } : item.record.client_id, &of_client);
         if (r < 0)
                 return r;
 
         if (!fair_queues_has_room(&queue->messages, of_client, n_bytes, n_bytes_max))
                 r = -ENOBUFS;
-        else if (!(item = copy_message(queue, message, kind, arrived_ns)))
+        else if (buf_failed(&queue->properties) || !(copy = copy_item(&item)))
                 r = -ENOMEM;
-        else {
-                item->requester = requester;
-                fair_queues_add(&queue->messages, of_client, &item->waiting, n_bytes);
-        }
+        else
+                fair_queues_add(&queue->messages, of_client, &copy->waiting, n_bytes);
         fair_queues_close(&queue->messages, of_client);
         return r;
 }
@@ -207,7 +234,6 @@ static void pop_message(struct queue *queue) {
 
         fair_queues_take(&queue->messages);
         requester_free(item->requester);
-        free((void *)item->message);
         free(item);
 }
 
@@ -223,8 +249,8 @@ void queue_pop(struct queue *queue) {
         const struct queue_item *item = queue_first(queue);
 
         ASSERT(item);
-        queue->is_record_next = item->message;
-        if (item->message)
+        queue->is_record_next = item->waiting.queue;
+        if (queue->is_record_next)
                 pop_message(queue);
         else if (++queue->oldest->n_served == queue->oldest->n_items)
                 drop_oldest_frame(queue);
@@ -234,5 +260,6 @@ void queue_deinit(struct queue *queue) {
         while (first_message(queue))
                 pop_message(queue);
         fair_queues_deinit(&queue->messages);
+        buf_deinit(&queue->properties);
         queue_drop_frames(queue);
 }

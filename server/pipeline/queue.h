@@ -8,8 +8,8 @@
  * What waits to be served. A message of a broker without the plugin and a record in a frame of the
  * plugin become the same item when they arrive: serving does not ask where an item came from.
  *
- *     message ── queue_add_message() ──► a copy as an item ──► waits by client
- *     frame ──── queue_add_frame() ────► its records as items ──► wait in their order
+ *     message ── queue_add_message() ──► a copy as a record ──► waits by client
+ *     frame ──── queue_add_frame() ────► its records ──► wait in their order
  *                                                  queue_first(), queue_pop() ◄── serving
  *
  * Messages wait by client (fair_queue/fair_queue.h defines the order and the limits). The plugin has
@@ -33,13 +33,15 @@ enum queue_kind {
 struct queue_item {
         struct fair_item waiting; /* of a message. First: a pointer to it is a pointer to the item */
         enum queue_kind kind;
-        int64_t arrived_ns;            /* monotonic */
-        size_t n_bytes;                /* of the message or the record */
-        const struct message *message; /* NULL: a record */
-        struct requester *requester;   /* owned; NULL: the item came from the broker */
+        int64_t arrived_ns; /* monotonic */
+        size_t n_bytes;     /* of the record in a frame */
+        bool has_expiry;    /* of a message */
+        uint32_t expiry_s;
+        struct requester *requester; /* owned; NULL: the item came from the broker */
         /*
-         * number 0: the item is a message. QUEUE_DISCONNECT by a message: connection 0 stands for all
-         * connections of the client.
+         * Of a message: number and connection are 0, the user name is absent, and the client is the one
+         * that the message names. Connection 0 of a QUEUE_DISCONNECT stands for all connections of the
+         * client. The record of a QUEUE_CONTROL is a request, with a NUL after its response topic.
          */
         struct frame_to_store_record record;
 };
@@ -52,7 +54,8 @@ struct queue {
         bool takes_control;         /* messages of test control are served */
 
         struct fair_queues messages;
-        bool is_record_next; /* if one waits: the last item was a message */
+        struct buf properties; /* of the message that is added */
+        bool is_record_next;   /* if one waits: the last item was a message */
 
         uint8_t frame_key[COMPANION_KEY_SIZE]; /* of the frames after the last HELLO */
         uint64_t n_frames; /* frames added since the last HELLO; equals the number of the last frame */
@@ -64,7 +67,7 @@ struct queue {
 /* Free all items. */
 void queue_deinit(struct queue *queue);
 
-/* The bytes of the messages, with their overhead, and of the frames that wait. */
+/* The bytes of the messages that wait, as items with their texts, and of the frames. */
 size_t queue_n_bytes(const struct queue *queue);
 
 /* 1. Messages */
@@ -72,6 +75,7 @@ size_t queue_n_bytes(const struct queue *queue);
 /*
  * Append a copy of the message to the queue of its client; ignore a message that the store does not
  * serve. All messages share one queue if test control is served: it takes effect in the order of arrival.
+ * Texts of user properties are shorter than 2^16 bytes, as in MQTT.
  * requester: of a message from inside the process, which the store serves; else NULL. The queue owns it
  * after success. Returns 0, -ENOBUFS if the message exceeds the client's share of n_bytes_max, or
  * -ENOMEM. After an error the queue is unchanged.

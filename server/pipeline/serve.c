@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "protocol/topics.h"
 
 /* 1. A request */
 
@@ -88,21 +89,19 @@ static void refuse_inner_id(struct invocation *invocation) {
 /* The sender of an item from inside the process is its requester. */
 static void decode_item(const struct pipeline *pipeline, const struct queue_item *item,
                         struct invocation *ret_invocation) {
-        if (item->message)
-                invocation_decode_message(&pipeline->decoder, item->message, ret_invocation);
-        else
-                invocation_decode_record(&pipeline->decoder, &item->record, ret_invocation);
+        invocation_decode(&pipeline->decoder, &item->record, ret_invocation);
+        ret_invocation->has_expiry = item->has_expiry;
+        ret_invocation->request.expiry_s = item->expiry_s;
         if (item->requester)
                 requester_identify(item->requester, ret_invocation);
         else
                 refuse_inner_id(ret_invocation);
 }
 
-static bool has_expired(const struct queue_item *item, const struct invocation *invocation, struct now now) {
+static bool has_expired(const struct queue_item *item, struct now now) {
         if (item->requester)
                 return requester_has_ended(item->requester);
-        return expiry_rest_s(invocation->has_expiry, invocation->request.expiry_s,
-                             now.mono_ns - item->arrived_ns) == 0;
+        return expiry_rest_s(item->has_expiry, item->expiry_s, now.mono_ns - item->arrived_ns) == 0;
 }
 
 /* Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. */
@@ -118,7 +117,7 @@ static void serve_request(struct pipeline *pipeline, struct queue_item *item, st
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
                                                   &invocation.request);
-        } else if (has_expired(item, &invocation, now)) {
+        } else if (has_expired(item, now)) {
                 pipeline->counters.n_expired++;
         } else {
                 execute_and_reply(pipeline, item, &invocation, now);
@@ -142,8 +141,15 @@ static void report_disconnect(struct pipeline *pipeline, const struct frame_to_s
 }
 
 static void execute_control(struct pipeline *pipeline, const struct queue_item *item, struct now now) {
+        const struct frame_request *request = &item->record.request;
+        const struct message message = { .topic = SLICE_LITERAL(TOPIC_CONTROL),
+                                         .payload = request->payload,
+                                         .response_topic = request->response_topic,
+                                         .correlation_data = request->correlation_data,
+                                         .qos = request->qos };
+
         pipeline->control_item = item;
-        pipeline->hooks->control(pipeline->hooks->userdata, item->message, now);
+        pipeline->hooks->control(pipeline->hooks->userdata, &message, now);
         pipeline->control_item = NULL;
 }
 

@@ -9,7 +9,6 @@
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
 #include "protocol/resp3.h"
-#include "protocol/topics.h"
 
 #define NODE_ID "StateStore"
 
@@ -38,21 +37,27 @@ static struct slice append_request(struct buf *text, const char *verb, bool has_
         return buf_slice(text);
 }
 
-static struct message new_request(const struct bare_store *store, struct slice payload) {
-        return (struct message){
-                .topic = SLICE_LITERAL(TOPIC_INVOKE),
-                .payload = payload,
-                .response_topic =
-                        SLICE_LITERAL("clients/bench-1/services/statestore/_any_/command/invoke/response"),
-                .correlation_data = { (const uint8_t *)store->correlation, sizeof(store->correlation) },
-                .qos = 1,
-                .has_expiry = true,
-                .expiry_s = 10,
-                .n_user_properties = 3,
-                .user_properties = {
-                        { SLICE_LITERAL("__ts"), SLICE_LITERAL("001696374425000:00000:Client1") },
-                        { SLICE_LITERAL("__srcId"), SLICE_LITERAL("bench-1") },
-                        { SLICE_LITERAL("__protVer"), SLICE_LITERAL("1.0") },
+static void append_properties(struct buf *properties) {
+        frame_property_append(properties, SLICE_LITERAL("__ts"),
+                              SLICE_LITERAL("001696374425000:00000:Client1"));
+        frame_property_append(properties, SLICE_LITERAL("__srcId"), SLICE_LITERAL("bench-1"));
+        frame_property_append(properties, SLICE_LITERAL("__protVer"), SLICE_LITERAL("1.0"));
+        if (buf_failed(properties))
+                fail("out of memory");
+}
+
+static struct frame_to_store_record new_request(const struct bare_store *store, struct slice payload) {
+        return (struct frame_to_store_record){
+                .kind = FRAME_REQUEST,
+                .client_id = SLICE_LITERAL("bench-1"),
+                .request = {
+                        .qos = 1,
+                        .response_topic = SLICE_LITERAL(
+                                "clients/bench-1/services/statestore/_any_/command/invoke/response"),
+                        .correlation_data = { (const uint8_t *)store->correlation,
+                                              sizeof(store->correlation) },
+                        .properties = buf_slice(&store->properties),
+                        .payload = payload,
                 },
         };
 }
@@ -72,6 +77,7 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         if (engine_new(&store->engine, &config) < 0)
                 fail("out of memory");
 
+        append_properties(&store->properties);
         store->get = new_request(store, append_request(&store->texts[0], "GET", false));
         store->set = new_request(store, append_request(&store->texts[1], "SET", false));
         store->set_px = new_request(store, append_request(&store->texts[2], "SET", true));
@@ -86,6 +92,7 @@ void bare_store_deinit(struct bare_store *store) {
         engine_free(store->engine);
         for (size_t i = 0; i < 3; i++)
                 buf_deinit(&store->texts[i]);
+        buf_deinit(&store->properties);
 }
 
 static void step(struct bare_store *store, const struct event *event) {
@@ -93,11 +100,12 @@ static void step(struct bare_store *store, const struct event *event) {
                 fail("out of memory");
 }
 
-static void ask(struct bare_store *store, const struct message *request) {
+static void ask(struct bare_store *store, const struct frame_to_store_record *request) {
         struct invocation invocation;
 
         store->correlation[0]++;
-        invocation_decode_message(&store->decoder, request, &invocation);
+        invocation_decode(&store->decoder, request, &invocation);
+        invocation.request.expiry_s = 10;
         if (invocation.result != INVOCATION_REQUEST)
                 fail("the store refused a request");
         step(store, &(struct event){ .type = EVENT_REQUEST,

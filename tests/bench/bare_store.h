@@ -27,8 +27,9 @@ struct bare_store {
         struct reply replies[BARE_BATCH];
         size_t n_replies;
         struct now now; /* read once per batch, as statestored does once per wake-up */
-        struct message get, set, set_px;
+        struct frame_to_store_record get, set, set_px;
         struct buf texts[3]; /* their payloads */
+        struct buf properties;
         uint64_t correlation[2];
         uint64_t n_reply_bytes; /* uses the result, so that the compiler keeps the work */
 };

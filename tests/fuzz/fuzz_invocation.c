@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Decode an MQTT message, or the same message in a frame of the plugin, to a request. The result
+ * Decode an MQTT message that waited, or the same message in a frame of the plugin, to a request. The result
  * must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors". The decoded options of
  * SET must equal the options in a list of all valid forms.
  */
-
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "codec/invocation.h"
 #include "fuzz/fuzz.h"
+#include "pipeline/queue.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -228,14 +227,18 @@ static void check(const struct message *message, const struct invocation *invoca
 }
 
 static void decode(const struct message *message) {
-        CLEANUP(cleanup_free) struct message *copy = message_copy(message);
+        CLEANUP(queue_deinit) struct queue queue = { 0 };
+        const struct queue_item *item;
         struct invocation invocation;
 
-        ASSERT(copy && message_size(copy) == message_size(message));
-        invocation_decode_message(&decoder, copy, &invocation);
+        ASSERT(queue_add_message(&queue, message, NULL, 0, SIZE_MAX) == 0);
+        item = queue_first(&queue);
+        ASSERT(item && item->kind == QUEUE_REQUEST);
+        invocation_decode(&decoder, &item->record, &invocation);
         check(message, &invocation);
         ASSERT(invocation.request.connection == 0 && !invocation.request.user.data);
-        ASSERT(invocation.request.expiry_s == (message->has_expiry ? message->expiry_s : 0));
+        ASSERT(item->has_expiry == message->has_expiry);
+        ASSERT(item->expiry_s == (message->has_expiry ? message->expiry_s : 0));
 }
 
 /* Put the message into a frame. */
@@ -252,9 +255,7 @@ static void append_frame(const struct message *message, struct buf *frame) {
                                                         .payload = message->payload,
                                                 } };
 
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                frame_property_append(&properties, message->user_properties[i].name,
-                                      message->user_properties[i].value);
+        frame_properties_append(&properties, message);
         record.request.properties = buf_slice(&properties);
         frame_to_store_append(frame, &(struct frame_to_store){ .frame_number = 1, .next_record_number = 1 });
         frame_to_store_append_record(frame, &record);
@@ -272,12 +273,11 @@ static void decode_in_frame(const struct message *message) {
         copy = text_copy(buf_slice(&bytes));
         ASSERT(frame_to_store_read(copy, &frame) == 0);
         ASSERT(frame_to_store_next(&frame, &record));
-        invocation_decode_record(&decoder, &record, &invocation);
+        invocation_decode(&decoder, &record, &invocation);
         check(message, &invocation);
         ASSERT(invocation.request.number == 1 && invocation.request.connection == CONNECTION);
         ASSERT(slice_equal(invocation.request.client, SLICE_LITERAL(CLIENT)));
         ASSERT(slice_equal(invocation.request.user, SLICE_LITERAL(USER)));
-        ASSERT(invocation.request.expiry_s == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -291,9 +291,7 @@ static struct model_record *new_request(struct model_connection *connection, str
         struct buf properties = { 0 };
         struct model_record *new;
 
-        for (size_t i = 0; i < request->n_user_properties; i++)
-                frame_property_append(&properties, request->user_properties[i].name,
-                                      request->user_properties[i].value);
+        frame_properties_append(&properties, request);
         ASSERT(!buf_failed(&properties));
         if (request->qos == 1) {
                 record.request.properties = buf_slice(&properties);

@@ -18,22 +18,35 @@
 #define PAYLOAD_KEYNOTIFY S("*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\nk\r\n")
 #define PAYLOAD_SCAN      S("*2\r\n$4\r\nSCAN\r\n$1\r\n*\r\n")
 
-static struct message message_of(struct slice payload) {
-        return (struct message){
-                .payload = payload, .response_topic = S("replies"), .correlation_data = S("1234"), .qos = 1
+static struct buf properties;
+
+/* A request without user properties. */
+static struct frame_to_store_record request_of(struct slice payload) {
+        buf_reset(&properties);
+        return (struct frame_to_store_record){
+                .kind = FRAME_REQUEST,
+                .number = 5,
+                .connection = 7,
+                .client_id = S("c"),
+                .request = { .qos = 1,
+                             .username = S("u"),
+                             .response_topic = S("replies"),
+                             .correlation_data = S("1234"),
+                             .payload = payload },
         };
 }
 
-static void add(struct message *message, struct slice name, struct slice value) {
+static void add(struct slice name, struct slice value) {
         if (value.data)
-                message->user_properties[message->n_user_properties++] =
-                        (struct user_property){ name, value };
+                frame_property_append(&properties, name, value);
 }
 
-static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
-        struct decoder decoder = { 0 };
+static enum invocation_result decode(struct frame_to_store_record *record,
+                                     struct invocation *ret_invocation) {
+        const struct decoder decoder = { .persistence_name = "keep", .persistence_value = S("yes") };
 
-        invocation_decode_message(&decoder, message, ret_invocation);
+        record->request.properties = buf_slice(&properties);
+        invocation_decode(&decoder, record, ret_invocation);
         return ret_invocation->result;
 }
 
@@ -69,16 +82,16 @@ Test(property_set, is_checked_before_the_payload) {
 
         for (size_t i = 0; i < N_ROWS(property_sets); i++)
                 for (size_t j = 0; j < 2; j++) {
-                        struct message message = message_of(payloads[j]);
+                        struct frame_to_store_record record = request_of(payloads[j]);
                         enum invocation_result expected = j == 0 ? INVOCATION_REQUEST : INVOCATION_REFUSED;
                         struct invocation invocation;
 
-                        message.qos = property_sets[i].qos;
-                        message.correlation_data = property_sets[i].correlation;
-                        add(&message, S("__protVer"), property_sets[i].version);
+                        record.request.qos = property_sets[i].qos;
+                        record.request.correlation_data = property_sets[i].correlation;
+                        add(S("__protVer"), property_sets[i].version);
                         if (property_sets[i].fault != REQUEST_FAULT_NONE)
                                 expected = INVOCATION_FAULTY;
-                        cr_expect_eq(decode(&message, &invocation), expected, ROW(property_sets, i));
+                        cr_expect_eq(decode(&record, &invocation), expected, ROW(property_sets, i));
                         cr_expect_eq(invocation.fault, property_sets[i].fault, ROW(property_sets, i));
                         if (property_sets[i].fault != REQUEST_FAULT_NONE)
                                 cr_expect(slice_equal(invocation.fault_value, property_sets[i].value),
@@ -104,15 +117,16 @@ static const struct {
 
 Test(response_topic, is_checked_first) {
         for (size_t i = 0; i < N_ROWS(topics); i++) {
-                struct message good = message_of(PAYLOAD_GET), bad = message_of(S("no RESP3 at all"));
+                struct frame_to_store_record good = request_of(PAYLOAD_GET),
+                                             bad = request_of(S("no RESP3 at all"));
                 struct invocation invocation;
 
-                good.response_topic = topics[i].topic;
+                good.request.response_topic = topics[i].topic;
                 cr_expect_eq(decode(&good, &invocation), topics[i].result, ROW(topics, i));
                 if (topics[i].result == INVOCATION_REQUEST)
                         continue;
-                bad.response_topic = topics[i].topic;
-                bad.qos = 0;
+                bad.request.response_topic = topics[i].topic;
+                bad.request.qos = 0;
                 cr_expect_eq(decode(&bad, &invocation), topics[i].result, ROW(topics, i));
         }
 }
@@ -204,13 +218,13 @@ static const struct {
 
 Test(clocks, are_parsed_for_verbs_that_use_them) {
         for (size_t i = 0; i < N_ROWS(clocks); i++) {
-                struct message message = message_of(clocks[i].payload);
+                struct frame_to_store_record record = request_of(clocks[i].payload);
                 struct invocation invocation;
                 struct request *request = &invocation.request;
 
-                add(&message, S("__ts"), clocks[i].timestamp);
-                add(&message, S("__ft"), clocks[i].fence);
-                decode(&message, &invocation);
+                add(S("__ts"), clocks[i].timestamp);
+                add(S("__ft"), clocks[i].fence);
+                decode(&record, &invocation);
                 cr_assert_eq(invocation.outcome, clocks[i].outcome, ROW(clocks, i));
                 if (invocation.outcome != OUTCOME_DONE)
                         continue;
@@ -227,43 +241,70 @@ Test(clocks, are_parsed_for_verbs_that_use_them) {
 }
 
 Test(clocks, are_checked_after_the_payload) {
-        struct message message = message_of(S("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"));
+        struct frame_to_store_record record = request_of(S("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"));
         struct invocation invocation;
 
-        add(&message, S("__ts"), S("malformed"));
-        decode(&message, &invocation);
+        add(S("__ts"), S("malformed"));
+        decode(&record, &invocation);
         cr_expect_eq(invocation.outcome, OUTCOME_EMPTY_KEY);
 }
 
 Test(invocation, keeps_the_fields_that_identify_a_repeated_request) {
-        struct message message = message_of(PAYLOAD_SET);
+        struct frame_to_store_record record = request_of(PAYLOAD_SET);
         struct invocation invocation;
         struct request *request = &invocation.request;
 
-        message.has_expiry = true;
-        message.expiry_s = 7;
-        add(&message, S("__ts"), S("0005:06:n"));
-        add(&message, S("__ft"), S("7:8:m"));
-        cr_assert_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+        add(S("__ts"), S("0005:06:n"));
+        add(S("__ft"), S("7:8:m"));
+        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
         cr_expect(slice_equal(request->response_topic, S("replies")));
         cr_expect(slice_equal(request->correlation_data, S("1234")));
-        cr_expect(slice_equal(request->payload, message.payload));
+        cr_expect(slice_equal(request->payload, record.request.payload));
         cr_expect(slice_equal(request->timestamp_text, S("0005:06:n")));
         cr_expect(slice_equal(request->fence_text, S("7:8:m")));
-        cr_expect_eq(request->expiry_s, 7);
 }
 
 Test(invocation, ignores_unknown_properties) {
-        struct message message = message_of(PAYLOAD_GET);
+        struct frame_to_store_record record = request_of(PAYLOAD_GET);
         struct invocation invocation;
 
-        add(&message, S("$partition"), S("c"));
-        add(&message, S("$high_priority"), S(""));
-        add(&message, S("__TS"), S("malformed"));
-        add(&message, S("__ts "), S("malformed"));
-        add(&message, S(""), S(""));
-        cr_expect_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+        add(S("$partition"), S("c"));
+        add(S("$high_priority"), S(""));
+        add(S("__TS"), S("malformed"));
+        add(S("__ts "), S("malformed"));
+        add(S(""), S(""));
+        cr_expect_eq(decode(&record, &invocation), INVOCATION_REQUEST);
         cr_expect_not(invocation.request.has_timestamp);
+}
+
+Test(invocation, has_the_identity_of_the_record) {
+        struct frame_to_store_record record = request_of(PAYLOAD_GET);
+        struct invocation invocation;
+
+        add(S("__srcId"), S("other"));
+        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_expect(slice_equal(invocation.request.client, S("c")));
+        cr_expect(slice_equal(invocation.request.user, S("u")));
+        cr_expect_eq(invocation.request.number, 5);
+        cr_expect_eq(invocation.request.connection, 7);
+        record.request.username = (struct slice){ 0 };
+        decode(&record, &invocation);
+        cr_expect_null(invocation.request.user.data);
+}
+
+Test(invocation, reads_the_first_of_several_properties_with_one_name) {
+        struct frame_to_store_record record = request_of(PAYLOAD_SET);
+        struct invocation invocation;
+
+        for (size_t i = 0; i < 2 * MESSAGE_USER_PROPERTIES_MAX; i++)
+                add(S("other"), S("1"));
+        add(S("__ts"), S("1696374425000:0:c"));
+        for (size_t i = 0; i < 2 * MESSAGE_USER_PROPERTIES_MAX; i++)
+                add(S("__ts"), S("not the first"));
+        add(S("keep"), S("yes"));
+        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_expect_eq(invocation.request.timestamp.wall_ms, INT64_C(1696374425000));
+        cr_expect(invocation.request.wants_persistence);
 }
 
 static const struct {
@@ -285,12 +326,13 @@ Test(persistence, is_requested_by_a_user_property) {
         for (size_t i = 0; i < N_ROWS(persistences); i++) {
                 struct decoder decoder = { .persistence_name = persistences[i].persistence_name,
                                            .persistence_value = S("true") };
-                struct message message = message_of(PAYLOAD_SET);
+                struct frame_to_store_record record = request_of(PAYLOAD_SET);
                 struct invocation invocation;
 
-                add(&message, S("__ts"), S("5:6:n"));
-                add(&message, persistences[i].property, persistences[i].value);
-                invocation_decode_message(&decoder, &message, &invocation);
+                add(S("__ts"), S("5:6:n"));
+                add(persistences[i].property, persistences[i].value);
+                record.request.properties = buf_slice(&properties);
+                invocation_decode(&decoder, &record, &invocation);
                 cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));
@@ -301,11 +343,11 @@ Test(invocation, asks_for_details_by_a_user_property) {
         static const struct slice values[] = { S("1"), S("0"), S(""), S("11"), S("true") };
 
         for (size_t i = 0; i < N_ROWS(values); i++) {
-                struct message message = message_of(PAYLOAD_GET);
+                struct frame_to_store_record record = request_of(PAYLOAD_GET);
                 struct invocation invocation;
 
-                add(&message, S("details"), values[i]);
-                cr_expect_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+                add(S("details"), values[i]);
+                cr_expect_eq(decode(&record, &invocation), INVOCATION_REQUEST);
                 cr_expect_eq(invocation.request.wants_details, i == 0, "row %zu", i);
         }
 }

@@ -10,23 +10,23 @@
 #include "unit/support/table.h"
 #include "unit/support/words.h"
 
-#define S         SLICE_LITERAL
-#define CLIENT_TS S("1696374425000:0:Client1")
+#define S SLICE_LITERAL
 
-/* A message with the properties that a request requires. */
+/* A request with the properties that it requires. */
 static struct invocation decode(struct slice payload) {
-        struct message message = {
-                .payload = payload,
-                .response_topic = S("replies"),
-                .correlation_data = S("1"),
-                .qos = 1,
-                .n_user_properties = 1,
-                .user_properties = { { S("__ts"), CLIENT_TS } },
+        struct frame_to_store_record record = {
+                .kind = FRAME_REQUEST,
+                .request = { .qos = 1,
+                             .response_topic = S("replies"),
+                             .correlation_data = S("1"),
+                             .properties = S("\0\4__ts\0\27"
+                                             "1696374425000:0:Client1"),
+                             .payload = payload },
         };
         struct decoder decoder = { 0 };
         struct invocation invocation;
 
-        invocation_decode_message(&decoder, &message, &invocation);
+        invocation_decode(&decoder, &record, &invocation);
         cr_expect_eq(invocation.result,
                      invocation.outcome == OUTCOME_DONE ? INVOCATION_REQUEST : INVOCATION_REFUSED);
         return invocation;

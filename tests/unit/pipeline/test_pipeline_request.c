@@ -342,11 +342,11 @@ Test(request, and_a_record_of_the_plugin_take_turns) {
                 send_as("GET k", &client);
         }
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .sender = { 7, S("c"), { 0 } } });
-        cr_expect_null(queue_first(&broker.pipeline->queue)->record.client_id.data);
+        cr_expect_not_null(queue_first(&broker.pipeline->queue)->requester);
         queue_pop(&broker.pipeline->queue);
-        cr_expect_not_null(queue_first(&broker.pipeline->queue)->record.client_id.data);
+        cr_expect_null(queue_first(&broker.pipeline->queue)->requester);
         queue_pop(&broker.pipeline->queue);
-        cr_expect_null(queue_first(&broker.pipeline->queue)->record.client_id.data);
+        cr_expect_not_null(queue_first(&broker.pipeline->queue)->requester);
         cr_expect_eq(asked[0].n_ended, 1);
         cr_expect_eq(asked[1].n_ended, 0);
 }

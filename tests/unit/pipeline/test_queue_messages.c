@@ -53,7 +53,7 @@ static void expect_next(const char *payload) {
         struct slice found;
 
         cr_assert_not_null(item, "the queue is empty instead of having %s", payload);
-        found = item->message->payload;
+        found = item->record.request.payload;
         cr_expect(slice_equal(found, slice_from_string(payload)), "got %.*s instead of %s",
                   (int)found.length, (const char *)found.data, payload);
         queue_pop(&queue);
@@ -304,10 +304,92 @@ Test(messages, on_other_topics_are_ignored) {
                         continue;
                 cr_expect_eq(item->kind, kinds[i].kind, ROW(kinds, i));
                 cr_expect_eq(item->arrived_ns, 5);
-                cr_expect_eq(item->n_bytes, message_size(&message));
+                cr_expect_eq(item->n_bytes, frame_to_store_record_size(&item->record));
                 cr_expect_eq(item->record.number, 0);
                 queue_pop(&queue);
         }
+}
+
+static const struct {
+        const char *name;
+        struct slice source, response_topic, client;
+} senders[] = {
+        { "by __srcId", S("c"), S("replies"), S("c") },
+        { "by __srcId before the topic", S("c"), S("clients/63/x"), S("c") },
+        { "by the topic, not decoded", { NULL, 0 }, S("clients/63/x"), S("63") },
+        { "by the topic for an empty __srcId", S(""), S("clients/c/x"), S("c") },
+        { "no client", { NULL, 0 }, S("replies"), { NULL, 0 } },
+        { "no client and no topic", { NULL, 0 }, { NULL, 0 }, { NULL, 0 } },
+};
+
+Test(messages, name_their_sender) {
+        for (size_t i = 0; i < N_ROWS(senders); i++) {
+                struct message message = message_of(senders[i].source, S("payload"));
+                const struct frame_to_store_record *record;
+
+                message.response_topic = senders[i].response_topic;
+                if (senders[i].source.data) /* the first counts */
+                        message.user_properties[message.n_user_properties++] =
+                                (struct user_property){ S("__srcId"), S("d") };
+                cr_assert_eq(queue_add_message(&queue, &message, NULL, 0, SIZE_MAX), 0);
+                record = &queue_first(&queue)->record;
+                cr_expect(slice_equal(record->client_id, senders[i].client), ROW(senders, i));
+                cr_expect_eq(record->connection, 0);
+                cr_expect_null(record->request.username.data);
+                queue_pop(&queue);
+        }
+}
+
+/* Each is freed before the item is read. */
+static struct slice text(char **memory, const char *value) {
+        *memory = strdup(value);
+        return slice_from_string(*memory);
+}
+
+Test(messages, become_requests_in_records) {
+        char *texts[5];
+        const struct message message = { .topic = S(TOPIC_CONTROL),
+                                         .payload = text(&texts[0], "payload"),
+                                         .response_topic = text(&texts[1], "replies"),
+                                         .correlation_data = S(""),
+                                         .qos = 2,
+                                         .has_expiry = true,
+                                         .expiry_s = 7,
+                                         .user_properties = { { text(&texts[2], "a"),
+                                                                text(&texts[3], "bc") },
+                                                              { S(""), text(&texts[4], "") } },
+                                         .n_user_properties = 2 };
+        const struct message another = { .topic = S(TOPIC_INVOKE),
+                                         .expiry_s = 7,
+                                         .user_properties = { { S("x"), S("y") } },
+                                         .n_user_properties = 1 };
+        const struct frame_request *request;
+        const struct queue_item *item;
+
+        queue.takes_control = true;
+        cr_assert_eq(queue_add_message(&queue, &message, NULL, 0, SIZE_MAX), 0);
+        for (size_t i = 0; i < N_ROWS(texts); i++)
+                free(texts[i]);
+        cr_assert_eq(queue_add_message(&queue, &another, NULL, 0, SIZE_MAX), 0);
+        item = queue_first(&queue);
+        request = &item->record.request;
+        cr_expect(item->has_expiry);
+        cr_expect_eq(item->expiry_s, 7);
+        cr_expect_eq(item->record.kind, FRAME_REQUEST);
+        cr_expect_eq(request->qos, 2);
+        cr_expect(slice_equal(request->payload, S("payload")));
+        cr_expect_str_eq((const char *)request->response_topic.data, "replies");
+        cr_expect_not_null(request->correlation_data.data);
+        cr_expect_eq(request->correlation_data.length, 0);
+        cr_expect(slice_equal(request->properties, S("\0\1a\0\2bc\0\0\0\0")));
+        queue_pop(&queue);
+
+        item = queue_first(&queue);
+        cr_expect_not(item->has_expiry);
+        cr_expect_eq(item->expiry_s, 0);
+        cr_expect_null(item->record.request.response_topic.data);
+        cr_expect_null(item->record.request.correlation_data.data);
+        cr_expect(slice_equal(item->record.request.properties, S("\0\1x\0\1y")));
 }
 
 Test(messages, a_disconnect_waits_behind_the_requests_of_its_client) {

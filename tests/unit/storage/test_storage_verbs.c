@@ -114,7 +114,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         frame_property_append(&properties, S(PROPERTY_TIMESTAMP), S("1696374425000:0:c"));
         record.request.payload = buf_slice(&payload);
         record.request.properties = buf_slice(&properties);
-        invocation_decode_record(&decoder, &record, &invocation);
+        invocation_decode(&decoder, &record, &invocation);
         cr_assert_eq(invocation.result, INVOCATION_REQUEST, "%s", verbs[verb].label);
         cr_assert_eq(invocation.request.verb, verb, "%s", verbs[verb].label);
 
