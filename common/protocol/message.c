@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/time_units.h"
+
 struct slice message_property(const struct message *message, const char *name) {
         size_t length = strlen(name);
 
@@ -14,6 +16,14 @@ struct slice message_property(const struct message *message, const char *name) {
                         return property->value;
         }
         return (struct slice){ 0 };
+}
+
+uint32_t message_expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {
+        int64_t waited_s = waited_ns > 0 ? waited_ns / NS_PER_S : 0;
+
+        if (!has_expiry)
+                return UINT32_MAX;
+        return waited_s < expiry_s ? expiry_s - (uint32_t)waited_s : 0;
 }
 
 size_t message_size(const struct message *message) {

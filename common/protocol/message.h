@@ -39,6 +39,12 @@ struct message {
 /* The value of the first user property with this name; absent if there is none. */
 struct slice message_property(const struct message *message, const char *name);
 
+/*
+ * The seconds that remain of a Message Expiry Interval; 0: it has passed; UINT32_MAX: the message has none.
+ * waited_ns: since its arrival; negative if test control has set the clock back.
+ */
+uint32_t message_expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns);
+
 /* Size in bytes of a copy of the message, without the NULs that message_copy() adds. */
 size_t message_size(const struct message *message);
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/time_units.h"
 #include "pipeline/requester.h"
 
 static void reset_replies(struct batch *batch) {
@@ -129,14 +128,6 @@ void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct 
                 batch->has_unstored_version = true;
         pending->n_preceding_changes = batch->effects.n_watched_changes;
         add_payload(batch, &pending->reply);
-}
-
-uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns) {
-        int64_t waited_s = waited_ns > 0 ? waited_ns / NS_PER_S : 0;
-
-        if (!has_expiry)
-                return UINT32_MAX;
-        return waited_s < expiry_s ? expiry_s - (uint32_t)waited_s : 0;
 }
 
 void batch_fail(struct batch *batch, enum outcome outcome) {

@@ -150,12 +150,6 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
 void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct version clock);
 
 /*
- * Return the rest of a message expiry interval in seconds; 0: it has passed; UINT32_MAX: the request
- * has none. waited_ns: since the arrival; negative if test control has set the clock back.
- */
-uint32_t expiry_rest_s(bool has_expiry, uint32_t expiry_s, int64_t waited_ns);
-
-/*
  * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,
  * and remove all effects. But the reply to a repeated request of an earlier batch stays: what this
  * request has changed is committed.

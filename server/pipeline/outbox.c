@@ -146,8 +146,8 @@ static void answer_requester(struct outbox *outbox, const struct pending_reply *
 }
 
 static void publish_reply(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
-        uint32_t expiry_s =
-                expiry_rest_s(pending->has_expiry, pending->expiry_s, now.mono_ns - pending->arrived_ns);
+        uint32_t expiry_s = message_expiry_rest_s(pending->has_expiry, pending->expiry_s,
+                                                  now.mono_ns - pending->arrived_ns);
         const struct hooks *hooks = outbox->hooks;
         struct message message;
         bool is_published;

@@ -101,7 +101,7 @@ static void decode_item(const struct pipeline *pipeline, const struct queue_item
 static bool has_expired(const struct queue_item *item, struct now now) {
         if (item->requester)
                 return requester_has_ended(item->requester);
-        return expiry_rest_s(item->has_expiry, item->expiry_s, now.mono_ns - item->arrived_ns) == 0;
+        return message_expiry_rest_s(item->has_expiry, item->expiry_s, now.mono_ns - item->arrived_ns) == 0;
 }
 
 /* Decode the request, and execute it. Drop it if it has expired, or has no valid response topic. */

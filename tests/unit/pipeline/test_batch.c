@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "base/time_units.h"
 #include "pipeline/batch.h"
 #include "unit/support/table.h"
 
@@ -138,26 +137,4 @@ Test(batch, is_empty_after_a_reset) {
         cr_expect_eq(batch.n_replies, 0);
         cr_expect_eq(batch_n_bytes(&batch) + batch.last_record_number, 0);
         cr_expect_eq(batch.work_ns, 0);
-}
-
-static const struct {
-        const char *name;
-        bool has_expiry;
-        uint32_t expiry_s;
-        int64_t waited_ns;
-        uint32_t rest_s;
-} expiries[] = {
-        { "none", false, 0, 1000 * NS_PER_S, UINT32_MAX },
-        { "whole", true, 5, NS_PER_S - 1, 5 },
-        { "a second less", true, 5, NS_PER_S, 4 },
-        { "passed", true, 5, 5 * NS_PER_S, 0 },
-        { "long passed", true, 5, 50 * NS_PER_S, 0 },
-        { "the clock was set back", true, 5, -NS_PER_S, 5 },
-};
-
-Test(batch, reduces_the_expiry_of_a_reply_by_the_time_it_waited) {
-        for (size_t i = 0; i < N_ROWS(expiries); i++)
-                cr_expect_eq(
-                        expiry_rest_s(expiries[i].has_expiry, expiries[i].expiry_s, expiries[i].waited_ns),
-                        expiries[i].rest_s, ROW(expiries, i));
 }

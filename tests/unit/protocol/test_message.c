@@ -3,7 +3,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "base/time_units.h"
 #include "protocol/message.h"
+#include "unit/support/table.h"
 
 #define S SLICE_LITERAL
 
@@ -91,4 +93,26 @@ Test(message, packet_size_grows_with_the_encoding_of_lengths) {
         message.payload.length = 0;
         message.correlation_data = (struct slice){ bytes, 128 - 29 - 3 };
         cr_expect_eq(message_packet_size(&message), least + 128 - 29 + 2); /* both lengths */
+}
+
+static const struct {
+        const char *name;
+        bool has_expiry;
+        uint32_t expiry_s;
+        int64_t waited_ns;
+        uint32_t rest_s;
+} expiries[] = {
+        { "none", false, 0, 1000 * NS_PER_S, UINT32_MAX },
+        { "whole", true, 5, NS_PER_S - 1, 5 },
+        { "a second less", true, 5, NS_PER_S, 4 },
+        { "passed", true, 5, 5 * NS_PER_S, 0 },
+        { "long passed", true, 5, 50 * NS_PER_S, 0 },
+        { "the clock was set back", true, 5, -NS_PER_S, 5 },
+};
+
+Test(message, expiry_is_reduced_by_the_time_it_waited) {
+        for (size_t i = 0; i < N_ROWS(expiries); i++)
+                cr_expect_eq(message_expiry_rest_s(expiries[i].has_expiry, expiries[i].expiry_s,
+                                                   expiries[i].waited_ns),
+                             expiries[i].rest_s, ROW(expiries, i));
 }
