@@ -11,6 +11,7 @@
 #include "plugin/records.h"
 #include "plugin/to_store.h"
 #include "protocol/companion.h"
+#include "protocol/frame.h"
 
 /*
  * Internal interfaces of the mosquitto plugin. common/protocol/companion.h defines what the plugin
@@ -40,6 +41,7 @@ struct plugin {
         struct connections connections;
         struct records records;
         struct to_store to_store;
+        struct frame_counters counters;
 
         /* A request whose MESSAGE callback has returned, and its payload: requests.c. */
         struct record *staged;

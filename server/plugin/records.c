@@ -80,7 +80,7 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         struct connection *connection = record->connection;
 
         if (record->is_refused) {
-                plugin->to_store.counters.n_too_many++;
+                plugin->counters.n_too_many++;
                 broker_log_client(&plugin->too_many_limit, "request refused: too many requests are waiting",
                                   connection->client_id);
                 publish_error(plugin, record, COMPANION_ERROR_TOO_MANY);
@@ -153,7 +153,7 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
         struct record *record;
 
         while ((record = records->by_arrival) && now_ns >= record->expires_ns) {
-                plugin->to_store.counters.n_unavailable++;
+                plugin->counters.n_unavailable++;
                 broker_log_client(&plugin->unavailable_limit,
                                   "request refused: the state store is not available",
                                   record->connection->client_id);

@@ -230,7 +230,7 @@ static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *
 
 /* Refuse a request whose reply the plugin may not publish. The PUBACK tells the client. */
 static int deny_request(struct plugin *plugin, const char *client_id) {
-        plugin->to_store.counters.n_denied++;
+        plugin->counters.n_denied++;
         broker_log_client(&plugin->denied_limit,
                           "request refused: the response topic does not begin with clients/, nor with "
                           "plugin_opt_statestored_reply_prefix",
@@ -275,7 +275,7 @@ void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *
         if (plugin->staged && check->payload == plugin->staged_payload) {
                 queue_staged(plugin);
         } else if (check->qos != 2) {
-                plugin->to_store.counters.n_dropped++;
+                plugin->counters.n_dropped++;
                 broker_log_client(
                         &plugin->dropped_limit,
                         "a message on the invoke topic is dropped: it is a will, or came through a listener "

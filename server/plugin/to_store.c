@@ -14,6 +14,8 @@
 #include "plugin/record.h"
 #include "plugin/records.h"
 #include "protocol/companion.h"
+#include "protocol/companion_box.h"
+#include "protocol/frame.h"
 #include "protocol/handshake.h"
 
 /* Records of the first frame, before the store has reported how long their execution takes. */
@@ -56,8 +58,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
                 return r;
 
         *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX,
-                                       .timeout_ns = INT64_MAX,
-                                       .counters = to_store->counters };
+                                       .timeout_ns = INT64_MAX };
         records_restart(&plugin->records);
         companion_frame_key(hello_key, to_store->key);
         return 0;
@@ -120,7 +121,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
                 .frame_number = to_store->n_frames + 1,
                 .next_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
                 .published = publish_last_complete(plugin),
-                .counters = to_store->counters,
+                .counters = plugin->counters,
         };
         struct record *last;
         int r;

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol/companion_box.h"
-#include "protocol/frame.h"
+#include "protocol/companion.h"
 
 /*
  * Messages to the store: the banner, WELCOME, and frames of records; and the deadlines of what it has
@@ -31,7 +30,6 @@ struct to_store {
         /* CLOCK_MONOTONIC: send a frame without records then; INT64_MAX: no frame is outstanding */
         int64_t timeout_ns;
         bool is_frame_due; /* send a frame even without records */
-        struct frame_counters counters;
 };
 
 /* Publish the retained message that tells a store of the plugin and its version. */
