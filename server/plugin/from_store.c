@@ -22,7 +22,6 @@
 #include "plugin/publish.h"
 #include "plugin/record.h"
 #include "plugin/records.h"
-#include "plugin/requests.h"
 #include "plugin/slow_watchers.h"
 #include "plugin/to_store.h"
 #include "protocol/companion.h"
@@ -205,25 +204,18 @@ static bool is_accepted(const struct plugin_load *load, const struct mosquitto *
 
 /*
  * Ignore a malformed message: most releases of mosquitto close the connection on an error, so a
- * store of another version could not connect. Return an error if memory is short for WELCOME.
+ * store of another version could not connect.
  */
-int from_store_on_message(int event, void *event_data, void *userdata) {
-        const struct mosquitto_evt_control *message = event_data;
-        const struct plugin_load *load = userdata;
+int from_store_receive(const struct plugin_load *load, const struct mosquitto_evt_control *message) {
         bool is_hello = strcmp(message->topic, COMPANION_HELLO) == 0;
         int r;
 
-        (void)event;
-        requests_drop_staged(load->plugin);
-        to_store_check_deadlines(load->plugin);
         if (!is_accepted(load, message->client, is_hello))
-                return MOSQ_ERR_SUCCESS;
+                return 0;
 
         r = is_hello ? handle_hello(load->plugin, message) : handle_frame(load->plugin, message);
-        if (r == -ENOMEM)
-                return MOSQ_ERR_NOMEM;
-        if (r < 0)
+        if (r < 0 && r != -ENOMEM)
                 mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: malformed message ignored: topic=%s",
                                      message->topic);
-        return MOSQ_ERR_SUCCESS;
+        return r == -ENOMEM ? r : 0;
 }

@@ -6,5 +6,11 @@
  * only those of the client that acl_is_store() names.
  */
 
-/* Callback of MOSQ_EVT_CONTROL; userdata is a struct plugin_load. Returns MOSQ_ERR_... */
-int from_store_on_message(int event, void *event_data, void *userdata);
+struct mosquitto_evt_control;
+struct plugin_load;
+
+/*
+ * Process a message on COMPANION_HELLO or COMPANION_FRAME_TO_PLUGIN. A malformed message is logged and
+ * ignored. Returns 0, or -ENOMEM if memory is short for WELCOME.
+ */
+int from_store_receive(const struct plugin_load *load, const struct mosquitto_evt_control *message);

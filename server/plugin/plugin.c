@@ -50,6 +50,15 @@ static int plugin_on_message(int event, void *event_data, void *userdata) {
                                                                       : MOSQ_ERR_ACL_DENIED;
 }
 
+static int plugin_on_control(int event, void *event_data, void *userdata) {
+        const struct plugin_load *load = userdata;
+
+        (void)event;
+        requests_drop_staged(load->plugin);
+        to_store_check_deadlines(load->plugin);
+        return from_store_receive(load, event_data) < 0 ? MOSQ_ERR_NOMEM : MOSQ_ERR_SUCCESS;
+}
+
 /*
  * The delivery of a message to the store is not granted: what the plugin does with the message, it
  * does here.
@@ -140,8 +149,8 @@ static const struct {
         { MOSQ_EVT_TICK, plugin_on_tick, NULL },
         { MOSQ_EVT_RELOAD, plugin_on_reload, NULL },
         { MOSQ_EVT_ACL_CHECK, plugin_on_acl_check, NULL },
-        { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_HELLO },
-        { MOSQ_EVT_CONTROL, from_store_on_message, COMPANION_FRAME_TO_PLUGIN },
+        { MOSQ_EVT_CONTROL, plugin_on_control, COMPANION_HELLO },
+        { MOSQ_EVT_CONTROL, plugin_on_control, COMPANION_FRAME_TO_PLUGIN },
 };
 
 /*
