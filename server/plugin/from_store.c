@@ -144,7 +144,7 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
         case FRAME_REPLY:
                 return process_reply(plugin, &record->reply);
         case FRAME_NOTIFICATION:
-                plugin->to_store.is_frame_due = true;
+                to_store_demand_frame(plugin);
                 return publish_notification(plugin, &record->notification);
         case FRAME_KICK:
                 process_kick(plugin, record->connection);
@@ -172,9 +172,9 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
         if (r < 0)
                 return r;
 
-        plugin->to_store.is_serving = true;
+        to_store_begin_serving(plugin);
         if (records.length == 0)
-                plugin->to_store.is_frame_due = true;
+                to_store_demand_frame(plugin);
         while (r != -ENOMEM && frame_to_plugin_next(&records, &record)) {
                 r = process_record(plugin, &record);
                 if (r < 0 && r != -ENOMEM)
@@ -184,8 +184,7 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
         }
         if (r == -ENOMEM) {
                 plugin->has_frame_failed = true;
-                plugin->to_store.n_frames++;
-                plugin->to_store.is_frame_due = true;
+                to_store_skip_frame(plugin);
         }
         to_store_send(plugin, COMPANION_FRAMES_MAX);
         return 0;

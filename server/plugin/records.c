@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "plugin/broker.h"
@@ -106,9 +107,8 @@ struct record *records_next(const struct records *records) {
         return (struct record *)fair_queues_first(&records->queues);
 }
 
-void records_number(struct records *records) {
-        struct record *record = records_next(records);
-
+void records_number(struct records *records, struct record *record) {
+        ASSERT(record == records_next(records));
         fair_queues_take(&records->queues);
         if (record->is_request)
                 DL_DELETE(records->by_arrival, record);
@@ -168,7 +168,7 @@ void records_deinit(struct plugin *plugin) {
         struct record *record;
 
         while ((record = records_next(&plugin->records)))
-                records_number(&plugin->records);
+                records_number(&plugin->records, record);
         if (plugin->records.last_number > 0)
                 records_end(plugin, plugin->records.last_number);
 }

@@ -50,8 +50,8 @@ void records_add_end(struct plugin *plugin, struct connection *connection);
  */
 struct record *records_next(const struct records *records);
 
-/* Number the record that records_next() returns. */
-void records_number(struct records *records);
+/* Number this record, which records_next() has returned. */
+void records_number(struct records *records, struct record *record);
 
 /* WELCOME is sent: all numbered records count as not sent. */
 void records_restart(struct records *records);

@@ -57,8 +57,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         if (r < 0)
                 return r;
 
-        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX,
-                                       .timeout_ns = INT64_MAX };
+        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX, .timeout_ns = INT64_MAX };
         records_restart(&plugin->records);
         companion_frame_key(hello_key, to_store->key);
         return 0;
@@ -99,7 +98,7 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
                 if (last && buf->length + frame_to_store_record_size(&in_frame) > COMPANION_FRAME_BYTES_MAX)
                         break;
                 if (record->number == 0)
-                        records_number(records);
+                        records_number(records, record);
                 if (!records->unsent)
                         records->unsent = record;
                 frame_to_store_append_record(buf, &in_frame);
@@ -154,6 +153,23 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
                         return;
         if (to_store->is_frame_due)
                 (void)send_frame_to_store(plugin, false); /* if memory is short, the store asks again */
+}
+
+void to_store_begin_serving(struct plugin *plugin) {
+        plugin->to_store.is_serving = true;
+}
+
+void to_store_demand_frame(struct plugin *plugin) {
+        plugin->to_store.is_frame_due = true;
+}
+
+void to_store_skip_frame(struct plugin *plugin) {
+        plugin->to_store.n_frames++;
+        plugin->to_store.is_frame_due = true;
+}
+
+void to_store_add_publish_time(struct plugin *plugin, uint64_t publish_ns) {
+        plugin->to_store.publish_ns += publish_ns;
 }
 
 /*

@@ -55,6 +55,21 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
  */
 void to_store_report_end(struct plugin *plugin, struct connection *connection);
 
+/* A frame of the store has arrived: frames are sent until the next WELCOME. */
+void to_store_begin_serving(struct plugin *plugin);
+
+/* Let the next to_store_send() send a frame, even without records. */
+void to_store_demand_frame(struct plugin *plugin);
+
+/*
+ * Skip the number of a frame, and demand the next frame: the store notices that a number is missing,
+ * and sends HELLO.
+ */
+void to_store_skip_frame(struct plugin *plugin);
+
+/* The broker publishes a reply or a notification, which takes about so long. */
+void to_store_add_publish_time(struct plugin *plugin, uint64_t publish_ns);
+
 /* The store has reported the end of the records up to this number; their execution took work_ns. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns);
 
