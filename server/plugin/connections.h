@@ -16,7 +16,7 @@
 /*
  * The connections of the clients that have sent a request, and the disconnection of clients by the
  * plugin. The table owns an open connection. After connections_remove(), the records own it: that of
- * its end, or its last request.
+ * its disconnect, or its last request.
  */
 
 struct fair_queue;
@@ -35,11 +35,11 @@ struct connection {
         uint64_t number;
         struct fair_queue *queue; /* of the client; open until the connection has ended */
         size_t n_kept;            /* its requests that have not ended */
-        bool is_closed;           /* it has ended: its record `end` waits, or is numbered */
+        bool is_closed;           /* it has ended: its record `disconnect` waits, or is numbered */
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
-        bool is_slow_watcher; /* the plugin disconnected the client, as it is tracked and dropping */
-        struct record end;    /* so that reporting the end needs no memory */
+        bool is_slow_watcher;     /* the plugin disconnected the client, as it is tracked and dropping */
+        struct record disconnect; /* so that reporting the disconnect needs no memory */
         struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];
 };
@@ -65,7 +65,7 @@ void connections_deinit(struct plugin *plugin);
 int connections_add(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
                     struct connection **ret_connection);
 
-/* Remove an open connection from the table. The caller reports its end, or frees it. */
+/* Remove an open connection from the table. The caller reports its disconnect, or frees it. */
 void connections_remove(struct connections *connections, struct connection *connection);
 
 /* Return the open connection of the client, or NULL. */
@@ -82,7 +82,7 @@ size_t connection_size(size_t client_id_length);
 void connection_free(struct plugin *plugin, struct connection *connection);
 
 /*
- * Whether WELCOME lists the connection, and its end is reported: it is tracked, or a request that
+ * Whether WELCOME lists the connection, and its disconnect is reported: it is tracked, or a request that
  * has not ended may register.
  */
 bool connection_is_reported(const struct connection *connection);

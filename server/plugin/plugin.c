@@ -89,7 +89,7 @@ static int plugin_on_disconnect(int event, void *event_data, void *userdata) {
                 load->plugin->hello_client = NULL;
         connection = connections_find_client(&load->plugin->connections, disconnect->client);
         if (connection)
-                to_store_report_end(load->plugin, connection);
+                to_store_report_disconnect(load->plugin, connection);
         return MOSQ_ERR_SUCCESS;
 }
 

@@ -10,7 +10,7 @@
 struct connection;
 
 /*
- * A record for the store (frame_to_store_record): a request, or the end of a connection. First it
+ * A record for the store (frame_to_store_record): a request, or the disconnect of a client. First it
  * waits in the queue of its client. It is numbered when it is put into a frame, and is then in the
  * list of numbered records until it has ended.
  */

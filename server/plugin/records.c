@@ -16,15 +16,16 @@
 #include "plugin/record.h"
 #include "protocol/companion.h"
 
-/* Free a request, and the connection if its end waits only for this request. */
+/* Free a request, and the connection if its disconnect waits only for this request. */
 static void request_drop(struct plugin *plugin, struct record *request) {
         struct connection *connection = request->connection;
 
         free(request);
         connection->n_kept--;
-        if (!connection->is_closed || connection_is_reported(connection) || connection->end.number > 0)
+        if (!connection->is_closed || connection_is_reported(connection) ||
+            connection->disconnect.number > 0)
                 return;
-        fair_queues_remove(&plugin->records.queues, &connection->end.waiting);
+        fair_queues_remove(&plugin->records.queues, &connection->disconnect.waiting);
         connection_free(plugin, connection);
 }
 
@@ -97,10 +98,10 @@ void records_add_request(struct plugin *plugin, struct record *record) {
         connection->n_kept++;
 }
 
-void records_add_end(struct plugin *plugin, struct connection *connection) {
+void records_add_disconnect(struct plugin *plugin, struct connection *connection) {
         connection->is_closed = true;
-        connection->end = (struct record){ .connection = connection };
-        fair_queues_add(&plugin->records.queues, connection->queue, &connection->end.waiting, 0);
+        connection->disconnect = (struct record){ .connection = connection };
+        fair_queues_add(&plugin->records.queues, connection->queue, &connection->disconnect.waiting, 0);
 }
 
 struct record *records_next(const struct records *records) {

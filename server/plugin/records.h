@@ -18,7 +18,7 @@ struct connection;
 struct plugin;
 struct record;
 
-/* All requests that have not ended, and ends of connections. */
+/* All records that have not ended. */
 struct records {
         struct fair_queues queues; /* those without a number */
         struct record *by_arrival; /* the requests in the queues, the oldest first */
@@ -41,8 +41,8 @@ struct record *records_copy_request(const struct plugin *plugin, struct connecti
 /* Queue a copied request, or reply to a refused one. Takes ownership, needs no memory to queue it. */
 void records_add_request(struct plugin *plugin, struct record *record);
 
-/* Queue the end of a connection, which is not open any more, behind its requests. */
-void records_add_end(struct plugin *plugin, struct connection *connection);
+/* Queue the disconnect of a connection, which is not open any more, behind its requests. */
+void records_add_disconnect(struct plugin *plugin, struct connection *connection);
 
 /*
  * Return the record that is sent next: one without a number, in turn between the clients. NULL:

@@ -170,7 +170,7 @@ static int open_connection(struct plugin *plugin, const struct mosquitto *client
          */
         connection = connections_find_client_id(connections, slice_from_string(client_id));
         if (connection)
-                to_store_report_end(plugin, connection);
+                to_store_report_disconnect(plugin, connection);
         return connections_add(plugin, client, client_id, ret_connection);
 }
 

@@ -206,13 +206,13 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
                                        : INT64_MAX;
 }
 
-void to_store_report_end(struct plugin *plugin, struct connection *connection) {
+void to_store_report_disconnect(struct plugin *plugin, struct connection *connection) {
         connections_remove(&plugin->connections, connection);
         if (!connection_is_reported(connection)) {
                 connection_free(plugin, connection);
                 return;
         }
-        records_add_end(plugin, connection);
+        records_add_disconnect(plugin, connection);
         to_store_send(plugin, 1);
 }
 

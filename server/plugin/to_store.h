@@ -50,10 +50,10 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
 
 /*
- * The connection has ended: remove it from the open ones, queue its end behind its requests, and send
+ * The connection has ended: remove it from the open ones, queue its disconnect behind its requests, and send
  * it. If the store needs no report, free the connection.
  */
-void to_store_report_end(struct plugin *plugin, struct connection *connection);
+void to_store_report_disconnect(struct plugin *plugin, struct connection *connection);
 
 /* A frame of the store has arrived: frames are sent until the next WELCOME. */
 void to_store_begin_serving(struct plugin *plugin);
