@@ -21,8 +21,8 @@
  * together are bounded by n_bytes_max + (FAIR_QUEUES_MAX + 1) * FAIR_QUEUES_RESERVED_BYTES.
  *
  * A round has at most FAIR_QUEUES_MAX clients with a queue of their own. The items of further
- * clients share one additional queue, so a round has at most FAIR_QUEUES_MAX + 1 items, even if a
- * peer sends under many client ids. While the additional queue has items, it gets the items of each
+ * clients share one additional queue, so a round has at most FAIR_QUEUES_MAX + 1 items, even if one
+ * sender uses many client ids. While the additional queue has items, it gets the items of each
  * client that has no items in its own queue: this keeps the order of a client's items.
  *
  * Pure: no clock, no event loop; the order depends only on the calls. Not thread-safe. All zeros is

@@ -85,7 +85,8 @@
  * same order, before new ones; the number of the frame starts at 1 again. The store
  *
  * - does not execute a request again if it remembers (broker run, number): it repeats the reply;
- * - executes reads and requests that ended with an error again.
+ * - executes reads again, and requests that ended with an error, unless it remembers the reply by the
+ *   content of the request (PROTOCOL.md "Repeated requests").
  *
  * If COMPANION_FRAME_TIMEOUT_NS have passed without an end although records are outstanding, the
  * plugin sends a frame without records: the store notices a missing number. A store that waits for
@@ -253,9 +254,10 @@
  * - With --control: the fault `kick` applies to a request of the connection.
  *
  * END: all records up to this number have ended, also those without a reply. It also says how long
- * their execution took, without commits: the plugin sizes the next frames from it, and from what it
- * has published since the last END. The first frame after WELCOME begins with an END of the records
- * that the store does not execute (number 0: none).
+ * the store has worked on the batch with these records, without commits: on their execution and the
+ * replies, on expired keys, and on the check of registrations. The plugin sizes the next frames from
+ * it, and from what it has published since the last END. The first frame after WELCOME begins with an
+ * END of the records that the store does not execute (number 0: none).
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 

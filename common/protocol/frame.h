@@ -174,7 +174,7 @@ struct frame_to_plugin_record {
                 uint64_t connection; /* FRAME_KICK */
                 struct {
                         uint64_t record_number; /* FRAME_END: all records up to it have ended; 0: none */
-                        uint64_t work_ns;       /* of these records, without commits */
+                        uint64_t work_ns;       /* of the batch with these records, without commits */
                 } end;
         };
 };

@@ -7,8 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and
- * "Dialects"). No I/O. User properties are NUL-terminated.
+ * Encode replies and notifications as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors",
+ * "Notifications" and "Dialects"). No I/O. User properties are NUL-terminated.
  */
 
 enum dialect {

@@ -8,13 +8,14 @@
 
 /*
  * Each request that may change something is executed once, although MQTT or the plugin may deliver it
- * twice: the store repeats the reply. A request that was executed before is found by its number or by its
- * content.
+ * twice: the store repeats the reply. A repeated KEYNOTIFY is executed again, too, because its registration
+ * may have ended (DEDUP_RENEWED). Requests of inner clients are not remembered. A request that was executed
+ * before is found by its number or by its content.
  *
  * By number: the plugin numbers the requests of a broker run (common/protocol/companion.h), and sends a
  * request again with the same number until it knows its end. So the number alone decides: two equal
- * requests without a timestamp are two requests. Requests that ended with an error are executed again:
- * nobody has had their replies.
+ * requests without a timestamp are two requests. Requests that ended with an error are not remembered
+ * by number: no client has had their replies.
  *
  * An execution is remembered in the place of its number, and is not removed: a later one takes its place.
  * The plugin has sent at most COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX records without an end,

@@ -152,12 +152,12 @@ uint32_t mqtt_client_max_packet_bytes(const struct mqtt_client *client);
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
-/* Read no further packet in this wake-up. Call only from a callback. */
+/* Read no further packet in this wake-up. Call only from a callback, but not from `message`. */
 void mqtt_client_stop_reading(void);
 
 /*
  * Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only
- * from a callback.
+ * from a callback, but not from `message`.
  */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 

@@ -10,8 +10,8 @@ struct export_reader;
  * hooks of pipeline/hooks.h; the functions that send may also be called before pipeline_advance().
  *
  * pipeline_set_seed(), pipeline_expire_key() and pipeline_expire_keys() take effect when the batch is
- * committed, all others at once. This is safe: with test control the storage stores nothing, so no commit
- * can fail.
+ * committed, all others at once. This is safe: with test control there is no storage, so no commit can
+ * fail.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

@@ -9,7 +9,7 @@
 /*
  * The peer is the broker that the store is connected to: which kind of broker it is, the store's side
  * of HELLO and WELCOME (common/protocol/companion.h), and what changes with it. The kind is determined
- * once per connection. A broker with the plugin is served after WELCOME. Any other broker is served at
+ * in the state NEW. A broker with the plugin is served after WELCOME. Any other broker is served at
  * once: the senders of requests are not verified, and disconnects are inferred from PUBACKs, or
  * reported on the presence topic.
  *
@@ -32,7 +32,7 @@
  *
  * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, in PREPARING, the engine
  * ends the registrations whose connections have ended, in steps. Then the run of a broker with the
- * plugin is committed, if another run was served before: so the executions of a batch are always
+ * plugin is committed, if it is not stored yet: so the executions of a batch are always
  * those of the stored run, and a process that ends from then on does not end further records without
  * an execution. If this commit fails, the broker is served nevertheless: it can read, and each later
  * commit has the run, too.

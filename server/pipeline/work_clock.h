@@ -11,8 +11,10 @@
  * is charged to the quantum.
  *
  * A quantum limits how long the pipeline works before it returns to its caller, which reads further
- * messages. So a request that arrives behind many requests of another client is served after a few
- * of them, because the queue serves the clients in turn. The work that exceeds the limit is completed.
+ * messages: one quantum on expired keys, and another on requests and the check of registrations.
+ * Publishing counts, but is not interrupted. So a request that arrives behind many requests of another
+ * client is served after a few of them, because the queue serves the clients in turn. The work that
+ * exceeds the limit is completed.
  *
  * With slow storage a quantum lasts as long as the last commit, at most QUANTUM_NS_MAX: with shorter
  * quanta, few requests would share the cost of each commit.

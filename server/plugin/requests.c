@@ -41,7 +41,7 @@
 
 /*
  * A request whose user properties have more bytes, in names and values together, is refused. The
- * limit keeps requests within COMPANION_FRAME_BYTES_MAX, apart from their payload.
+ * other parts of a request except its payload have at most 65,535 bytes each, by MQTT.
  */
 #define USER_PROPERTIES_BYTES_MAX 65536
 

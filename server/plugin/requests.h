@@ -13,7 +13,7 @@ struct plugin_load;
 
 /*
  * Process a client's PUBLISH to the invoke topic, before the broker delivers it. Stages the request
- * for requests_take(). Returns MOSQ_ERR_...
+ * for requests_take(), but queues it at once if it has QoS 2. Returns MOSQ_ERR_...
  */
 int requests_receive(const struct plugin_load *load, struct mosquitto_evt_message *message);
 

@@ -70,7 +70,7 @@ void to_store_skip_frame(struct plugin *plugin);
 /* The broker publishes a reply or a notification, which takes about so long. */
 void to_store_add_publish_time(struct plugin *plugin, uint64_t publish_ns);
 
-/* The store has reported the end of the records up to this number; their execution took work_ns. */
+/* The store has reported the end of the records up to this number: see `end` in protocol/frame.h. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns);
 
 /* Return when the next request expires, or a frame has no end in time; INT64_MAX: never. */
