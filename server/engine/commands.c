@@ -345,22 +345,6 @@ static void execute_vdel(struct request_step *step) {
         delete_entry(step, &step->request->value);
 }
 
-struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
-        return registrations_usage_of_client(&engine->registrations, client);
-}
-
-static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
-        return maximum / 4 > at_least ? maximum / 4 : at_least;
-}
-
-struct registration_usage engine_client_usage_max(const struct engine *engine) {
-        return (struct registration_usage){
-                .n_registrations =
-                        quarter_of(engine->config.limits.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
-                .n_bytes = quarter_of(engine->config.limits.max_bytes, ENGINE_CLIENT_BYTES_MIN),
-        };
-}
-
 /*
  * Return whether a registration of this cost exceeds what the registrations of one client may use.
  */

@@ -274,3 +274,19 @@ struct registration *engine_find_registration(const struct engine *engine, struc
         return registrations_find(&engine->registrations,
                                   registrations_names(&engine->registrations, client, key));
 }
+
+struct registration_usage engine_client_usage(const struct engine *engine, struct slice client) {
+        return registrations_usage_of_client(&engine->registrations, client);
+}
+
+static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
+        return maximum / 4 > at_least ? maximum / 4 : at_least;
+}
+
+struct registration_usage engine_client_usage_max(const struct engine *engine) {
+        return (struct registration_usage){
+                .n_registrations =
+                        quarter_of(engine->config.limits.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
+                .n_bytes = quarter_of(engine->config.limits.max_bytes, ENGINE_CLIENT_BYTES_MIN),
+        };
+}
