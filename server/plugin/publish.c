@@ -15,7 +15,6 @@
 #include "plugin/connections.h"
 #include "plugin/internal.h"
 #include "plugin/record.h"
-#include "plugin/to_store.h"
 #include "protocol/companion.h"
 #include "protocol/frame.h"
 #include "protocol/message.h"
@@ -87,8 +86,8 @@ static int publish_to_clients(struct plugin *plugin, const char *client_id, stru
 
         if (!buf_text(topic))
                 return -ENOMEM;
-        to_store_add_publish_time(
-                plugin, PUBLISH_NS + PUBLISH_BYTE_NS * (topic->length + publication->payload.length));
+        plugin->to_store.publish_ns +=
+                PUBLISH_NS + PUBLISH_BYTE_NS * (topic->length + publication->payload.length);
         result = add_properties(&properties, publication);
         if (result == MOSQ_ERR_SUCCESS)
                 result = mosquitto_broker_publish_copy(client_id, buf_text(topic),

@@ -5,7 +5,7 @@
 
 /*
  * Publish replies and notifications to clients. Each adds the estimated time that the broker needs for
- * it to the work of the present frame (to_store_add_publish_time()).
+ * it to the work of the present frame (struct to_store).
  */
 
 struct frame_notification;

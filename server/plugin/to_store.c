@@ -168,10 +168,6 @@ void to_store_skip_frame(struct plugin *plugin) {
         plugin->to_store.is_frame_due = true;
 }
 
-void to_store_add_publish_time(struct plugin *plugin, uint64_t publish_ns) {
-        plugin->to_store.publish_ns += publish_ns;
-}
-
 /*
  * Size the next frame, so that its work takes about COMPANION_FRAME_WORK_NS: a request that arrives
  * meanwhile waits for the frames before it. The number of records at most doubles from frame to

@@ -67,9 +67,6 @@ void to_store_demand_frame(struct plugin *plugin);
  */
 void to_store_skip_frame(struct plugin *plugin);
 
-/* The broker publishes a reply or a notification, which takes about so long. */
-void to_store_add_publish_time(struct plugin *plugin, uint64_t publish_ns);
-
 /* The store has reported the end of the records up to this number: see `end` in protocol/frame.h. */
 void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns);
 
