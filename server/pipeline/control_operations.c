@@ -15,11 +15,10 @@ void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
         outbox_frames_kick(&pipeline->frames, connection);
 }
 
+/* request: the message of the present command, or one that has waited for its reply. */
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
-        const struct queue_item *item = pipeline->control_item;
-
-        if (item && item->requester) {
-                requester_reply(item->requester, NULL, &reply);
+        if (request == pipeline->control_message && pipeline->control_item->requester) {
+                requester_reply(pipeline->control_item->requester, NULL, &reply);
                 return;
         }
         reply.topic = request->response_topic;

@@ -57,6 +57,7 @@ struct pipeline {
         struct queue queue;
         struct requesters requesters;
         const struct queue_item *control_item; /* during hooks.control(); NULL otherwise */
+        const struct message *control_message; /* of this item, likewise */
         struct batch batch;
         struct batch_commit commit;
         struct outbox outbox;

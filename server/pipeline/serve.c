@@ -149,8 +149,10 @@ static void execute_control(struct pipeline *pipeline, const struct queue_item *
                                          .qos = request->qos };
 
         pipeline->control_item = item;
+        pipeline->control_message = &message;
         pipeline->hooks->control(pipeline->hooks->userdata, &message, now);
         pipeline->control_item = NULL;
+        pipeline->control_message = NULL;
 }
 
 /* Each item that is served counts towards the limits of the batch and of the quantum. */

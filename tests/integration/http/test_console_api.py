@@ -10,6 +10,7 @@ import pytest
 
 from support import resp
 from support.console import Console, Users
+from support.control import CONTROL
 from support.double import running_double
 from support.process import PATIENCE, preload, wait_until
 
@@ -321,7 +322,10 @@ def test_test_control_is_answered(tmp_path):
         assert (status, json.loads(line)["client"]) == (200, "device"), "the requests of the console are not in the journal"
         assert control("wait-for")[0] == 400
         assert control("nonsense")[2].startswith(b"-ERR usage:")
+        waiting = client.send("wait-for", "key", "never", "timeout", "10m", topic=CONTROL, ts=None)
+        client.request("GET", "key")  # and so the client waits
         assert control("reset")[2] == b"+OK\r\n"
+        assert waiting.result(PATIENCE).payload == b":0\r\n"
         assert console.request(None, "GET", "key")[0] == b"$-1\r\n"
         assert control("outage", "store", "1ms")[2] == b"+OK\r\n"
         wait_until(lambda: double.log().count("ready: serving") == 2, "the outage of an idle link begins and ends")
