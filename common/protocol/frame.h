@@ -88,9 +88,8 @@ struct frame_counters {
 
 struct frame_to_store {
         uint64_t frame_number;
-        uint64_t
-                next_record_number; /* of the first one in `records`; without any, of the one that follows */
-        uint64_t published;         /* the plugin has published all changes up to this sequence */
+        uint64_t next_record_number; /* of the first record in `records`, or of the first in a later frame */
+        uint64_t published;          /* the plugin has published all changes up to this sequence */
         struct frame_counters counters;
         struct slice records; /* frame_to_store_next() */
 };
