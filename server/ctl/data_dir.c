@@ -119,7 +119,7 @@ static enum exit_code store_batch(struct importer *importer) {
         if (directory->effects.n_changes == 0)
                 return EXIT_DONE;
 
-        r = notification_queue_stage(&directory->state->notifications, &directory->effects);
+        r = state_stage(directory->state, &directory->effects);
         if (r == 0)
                 r = state_make_change_set(directory->state, &directory->effects, directory->now,
                                           &change_set);

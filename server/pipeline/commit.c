@@ -137,12 +137,11 @@ void commit_end(struct pipeline *pipeline, int result, struct now now) {
  * effect: undoing it may need more memory.
  */
 static int stage_notifications(struct pipeline *pipeline) {
-        struct notification_queue *queue = &pipeline->state->notifications;
         struct batch *batch = &pipeline->batch;
         int r;
 
-        batch->sequence_before = queue->last_sequence;
-        r = notification_queue_stage(queue, &batch->effects);
+        batch->sequence_before = pipeline->state->notifications.last_sequence;
+        r = state_stage(pipeline->state, &batch->effects);
         if (r == 0 || pipeline->storage)
                 return r;
 

@@ -145,7 +145,7 @@ static void answer_requester(struct outbox *outbox, const struct pending_reply *
                                 pending->fault == REQUEST_FAULT_NONE ? &pending->reply : NULL, message);
 }
 
-static void publish_reply(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
+static void answer_request(struct outbox *outbox, const struct pending_reply *pending, struct now now) {
         uint32_t expiry_s = message_expiry_rest_s(pending->has_expiry, pending->expiry_s,
                                                   now.mono_ns - pending->arrived_ns);
         const struct hooks *hooks = outbox->hooks;
@@ -187,7 +187,7 @@ static bool publish_replies(struct outbox *outbox, struct now now) {
 
                 if (!publish_notifications(outbox, sequence) || !outbox_has_room(outbox))
                         return false;
-                publish_reply(outbox, pending, now);
+                answer_request(outbox, pending, now);
         }
         return true;
 }

@@ -23,8 +23,8 @@ static void count_skew(struct counters *counters, int64_t timestamp_ms, int64_t 
 }
 
 /* For operators: what was executed, or why the request was refused. */
-static void record_request(struct pipeline *pipeline, const struct invocation *invocation,
-                           enum outcome outcome, struct now now) {
+static void observe_request(struct pipeline *pipeline, const struct invocation *invocation,
+                            enum outcome outcome, struct now now) {
         const struct request *request = &invocation->request;
         struct counters *counters = &pipeline->counters;
         const struct engine *engine = pipeline->state->engine;
@@ -70,7 +70,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         if (invocation->result == INVOCATION_REQUEST)
                 engine_step(pipeline->state->engine, &event, now, &batch->effects);
         batch_end_reply(batch, pending, pipeline->state->header.clock);
-        record_request(pipeline, invocation, pending->reply.result.outcome, now);
+        observe_request(pipeline, invocation, pending->reply.result.outcome, now);
 }
 
 /* No client of the broker may have the id of a client inside the process. Its identity is not verified. */
@@ -155,36 +155,51 @@ static void execute_control(struct pipeline *pipeline, const struct queue_item *
         pipeline->control_message = NULL;
 }
 
-/* Each item that is served counts towards the limits of the batch and of the quantum. */
-void serve_waiting(struct pipeline *pipeline, struct now now) {
+/* Without the plugin's record, a client of a broker with the plugin may not be who it says. */
+static void serve_item(struct pipeline *pipeline, struct queue_item *item, struct now now) {
+        if (!peer_accepts(&pipeline->peer, item)) {
+                if (item->kind == QUEUE_REQUEST)
+                        drops_outside_frame(&pipeline->drops);
+                return;
+        }
+        switch (item->kind) {
+        case QUEUE_REQUEST:
+                serve_request(pipeline, item, now);
+                break;
+        case QUEUE_DISCONNECT:
+                report_disconnect(pipeline, &item->record, now);
+                break;
+        case QUEUE_CONTROL:
+                execute_control(pipeline, item, now);
+                break;
+        }
+}
+
+/* An item that was served counts towards the limits of the batch and of the quantum. */
+static void count_item(struct pipeline *pipeline, const struct queue_item *item) {
         struct histogram *latencies = pipeline->counters.latencies;
+        int64_t start_ns = pipeline->clock.read_ns;
+
+        work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
+        batch_add_item(&pipeline->batch, item->n_bytes, item->record.number);
+        pipeline->upkeep.n_done++;
+        if (item->kind != QUEUE_REQUEST)
+                return;
+        histogram_add(&latencies[LATENCY_QUEUE], start_ns - item->arrived_ns);
+        histogram_add(&latencies[LATENCY_ENGINE], pipeline->clock.read_ns - start_ns);
+}
+
+void serve_waiting(struct pipeline *pipeline, struct now now) {
         struct queue_item *item;
         bool is_control = false;
 
         while (!is_control && (item = queue_first(&pipeline->queue)) && pipeline_can_step(pipeline) &&
                !work_clock_is_over(&pipeline->clock)) {
-                int64_t start_ns = pipeline->clock.read_ns;
-
                 is_control = item->kind == QUEUE_CONTROL;
                 if (is_control && !batch_is_empty(&pipeline->batch))
                         break; /* test control may change state that the requests of a batch have used */
-                if (!peer_accepts(&pipeline->peer, item)) {
-                        if (item->kind == QUEUE_REQUEST)
-                                drops_outside_frame(&pipeline->drops);
-                } else if (item->kind == QUEUE_REQUEST) {
-                        serve_request(pipeline, item, now);
-                } else if (item->kind == QUEUE_DISCONNECT) {
-                        report_disconnect(pipeline, &item->record, now);
-                } else {
-                        execute_control(pipeline, item, now);
-                }
-                work_clock_charge(&pipeline->clock, &pipeline->batch.work_ns);
-                batch_add_item(&pipeline->batch, item->n_bytes, item->record.number);
-                pipeline->upkeep.n_done++;
-                if (item->kind == QUEUE_REQUEST) {
-                        histogram_add(&latencies[LATENCY_QUEUE], start_ns - item->arrived_ns);
-                        histogram_add(&latencies[LATENCY_ENGINE], pipeline->clock.read_ns - start_ns);
-                }
+                serve_item(pipeline, item, now);
+                count_item(pipeline, item);
                 queue_pop(&pipeline->queue);
         }
         /* The caller reads before more is served. And test control may have changed the clock. */

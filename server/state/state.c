@@ -166,6 +166,10 @@ static struct state_header next_header(const struct state *state, const struct e
         return header;
 }
 
+int state_stage(struct state *state, const struct effects *effects) {
+        return notification_queue_stage(&state->notifications, effects);
+}
+
 int state_make_change_set(struct state *state, const struct effects *effects, struct now now,
                           struct change_set *ret_change_set) {
         struct engine_stats stats = engine_stats(state->engine);

@@ -11,7 +11,7 @@
  * The state that executes requests:
  *
  *     engine_step()                repeatedly: a batch with its effects
- *     notification_queue_stage()   its notifications
+ *     state_stage()                its notifications
  *     state_make_change_set()      if the batch is stored: for storage_commit()
  *     state_commit()               afterwards; after an error call state_undo() instead
  *
@@ -62,6 +62,12 @@ int state_put_row(struct state *state, const struct row *row, struct now now);
  * records is not stored yet: the next change set stores both. No execution may be uncommitted.
  */
 bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
+
+/*
+ * The batch has ended: stage one notification for each watched change of the effects. Nothing may be
+ * staged. Returns 0, or -ENOMEM with nothing staged.
+ */
+int state_stage(struct state *state, const struct effects *effects);
 
 /*
  * Make the change set of the effects and the staged notifications. Returns 0, or -ENOMEM: then call

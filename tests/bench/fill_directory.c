@@ -59,7 +59,7 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
 static void commit(struct filler *filler, struct now now) {
         struct change_set change_set;
 
-        if (notification_queue_stage(&filler->state->notifications, &filler->effects) < 0 ||
+        if (state_stage(filler->state, &filler->effects) < 0 ||
             state_make_change_set(filler->state, &filler->effects, now, &change_set) < 0)
                 fail("out of memory");
         if (storage_commit(filler->storage, &change_set) < 0)

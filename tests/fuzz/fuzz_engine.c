@@ -219,7 +219,7 @@ static void commit(struct world *world) {
         struct effects *effects = &world->both.effects;
         struct change_set change_set;
 
-        ASSERT(notification_queue_stage(&world->state->notifications, effects) == 0);
+        ASSERT(state_stage(world->state, effects) == 0);
         ASSERT(state_make_change_set(world->state, effects, world->around.now, &change_set) == 0);
         disk_commit(&world->disk, &change_set, world->around.now);
         state_commit(world->state, &change_set);

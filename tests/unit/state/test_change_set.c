@@ -75,7 +75,7 @@ static void unwatch(struct slice client, struct slice key, uint64_t connection) 
 }
 
 static void make(void) {
-        cr_assert_eq(notification_queue_stage(&state->notifications, &effects), 0);
+        cr_assert_eq(state_stage(state, &effects), 0);
         cr_assert_eq(state_make_change_set(state, &effects, now, &change_set), 0);
 }
 

@@ -233,7 +233,7 @@ static void end_batch(struct history *history) {
         struct change_set change_set;
 
         settle(history);
-        cr_assert_eq(notification_queue_stage(&history->state->notifications, &history->effects), 0);
+        cr_assert_eq(state_stage(history->state, &history->effects), 0);
         cr_assert_eq(state_make_change_set(history->state, &history->effects, history->now, &change_set), 0);
         if (below(4) == 0) {
                 cr_assert_eq(state_undo(history->state, &history->effects), 0);

@@ -122,7 +122,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         reply_deinit(&store->reply);
         cr_assert_eq(engine_step(store->state->engine, &event, now, &store->effects), 0);
         encode(store);
-        cr_assert_eq(notification_queue_stage(&store->state->notifications, &store->effects), 0);
+        cr_assert_eq(state_stage(store->state, &store->effects), 0);
         cr_assert_eq(state_make_change_set(store->state, &store->effects, now, &change_set), 0);
         cr_assert_eq(storage_commit(store->storage, &change_set), 0, "%s", verbs[verb].label);
         state_commit(store->state, &change_set);
