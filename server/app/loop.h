@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 
 /*
- * The way of a request through the event loop: the link passes its message to the pipeline;
+ * The way of a request through the event loop: its message is passed to the pipeline;
  * server_advance() lets the pipeline serve it; a worker thread commits its batch; when the commit has
  * ended, server_advance() lets the pipeline publish the reply. Each step has its time from server_now().
  *

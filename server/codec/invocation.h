@@ -8,7 +8,7 @@
 
 /*
  * Decode a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of "Errors"). No I/O, no
- * allocation: all slices borrow from the record.
+ * allocation: all slices borrow from the record, or are constants.
  */
 
 /*
@@ -37,7 +37,7 @@ enum request_fault {
 /* The word in metrics and log lines; "none" for REQUEST_FAULT_NONE. */
 const char *request_fault_label(enum request_fault fault);
 
-/* What decoding has found: the last one that applies. */
+/* What decoding has found: the last one that applies. The pipeline may refuse a request afterwards. */
 enum invocation_result {
         INVOCATION_REQUEST,            /* execute the request */
         INVOCATION_REFUSED,            /* reply with the outcome, which is an error */

@@ -10,8 +10,8 @@
  *     batch (batch.h)     what was served together: effects and replies; its commit (commit.h)
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
- * pipeline.c has the events of the caller. Of these, pipeline_advance() leads from one of the five to the
- * next, and pipeline_can_step() says when the engine may go on.
+ * pipeline.c has what the caller calls. pipeline_advance() leads from one of the five to the next; serve.c
+ * from the queue to the engine and the batch. pipeline_can_step() says when the engine may go on.
  */
 
 #include "base/time_units.h"

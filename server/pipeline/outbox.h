@@ -30,7 +30,7 @@
  * outbox_open() chooses the backend. Only a backend asks whether it is the one that was chosen.
  *
  *     outbox_open()    a broker is served
- *     outbox_fail()    what had to be published is lost; closes the outbox
+ *     outbox_fail()    what had to be published is lost: nothing is published until the next outbox_open()
  *     outbox_close()   no broker is served any more
  */
 
@@ -142,7 +142,7 @@ bool outbox_publish(struct outbox *outbox, struct now now);
 
 /*
  * Memory is short for a reply, or for a notification to a client: count and log one drop. If the
- * transport keeps nothing, close the outbox, too: the plugin must not get the records behind a lost
+ * transport keeps nothing, outbox_fail(), too: the plugin must not get the records behind a lost
  * one. After the next HELLO, it sends the request again, and gets the notification.
  */
 void outbox_lose(struct outbox *outbox);

@@ -85,7 +85,7 @@ static bool has_room_for(const struct outbox_frames *frames, size_t n_bytes, siz
 
 /*
  * Add a record. broker_bytes: the memory that the copies of a notification need in the broker. Returns
- * 0, also if memory is short, which closes the outbox. -EMSGSIZE: the record alone exceeds the largest
+ * 0, also if memory is short: outbox_lose(). -EMSGSIZE: the record alone exceeds the largest
  * packet, and nothing is added.
  */
 static int add_record(struct outbox_frames *frames, const struct frame_to_plugin_record *record,

@@ -80,7 +80,7 @@ void peer_restart(struct pipeline *pipeline) {
         enter_state(&pipeline->peer, PEER_NEW, INT64_MAX);
 }
 
-/* Memory was short: identify the broker again, but not at once. */
+/* Memory was short, or publishing failed: identify the broker again, but not at once. */
 static void restart_later(struct pipeline *pipeline, struct now now) {
         stop_serving(pipeline);
         enter_state(&pipeline->peer, PEER_HELLO_DELAYED, now.mono_ns + HELLO_RETRY_NS);

@@ -44,7 +44,7 @@ enum peer_state {
         PEER_DOWN,
         PEER_NEW,            /* the broker must be identified */
         PEER_WITHOUT_PLUGIN, /* the required plugin is awaited */
-        PEER_HELLO_DELAYED,  /* memory was short: NEW after deadline_ns */
+        PEER_HELLO_DELAYED,  /* something was not published: NEW after deadline_ns */
         PEER_HELLO_SENT,     /* WELCOME is awaited until deadline_ns */
         PEER_PREPARING,      /* registrations remain to be checked */
         PEER_PREPARED,       /* the broker is served when no commit is required */

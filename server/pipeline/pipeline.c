@@ -134,7 +134,7 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                                 return; /* the transport has no room */
                         batch_reset(batch);
                         work_clock_charge(&pipeline->clock,
-                                          &batch->work_ns); /* END belongs to no item of the next batch */
+                                          &batch->work_ns); /* not to its first item: the time for END */
                         break;
                 }
         }

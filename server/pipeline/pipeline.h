@@ -188,7 +188,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 /*
  * Call every second. Requires the commit of a batch, even without changes, if state_needs_commit() or if
  * there was no commit yet. While commits fail, requires one every few calls, so that a storage that works
- * again is noticed although no client writes.
+ * again is noticed although no client writes. When commits succeed again, the broker is identified again if
+ * a failed one has restored registrations.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 

@@ -6,7 +6,7 @@
 
 /*
  * What waits to be served. A message of a broker without the plugin and a record in a frame of the
- * plugin become the same item when they arrive: serving does not ask where an item came from.
+ * plugin become the same item when they arrive: decoding and execution do not ask where an item came from.
  *
  *     message ── queue_add_message() ──► a copy as a record ──► waits by client
  *     frame ──── queue_add_frame() ────► its records ──► wait in their order

@@ -17,7 +17,7 @@
  * plugins. With deny, acl_on_undecided() is not registered.
  *
  * A reload registers acl_file's callback again. acl_check() registers acl_on_undecided() behind it
- * at the first access check after a reload. A later event would be too late: the broker
+ * at the first access check after a reload or a tick. A later event would be too late: the broker
  * publishes wills during the reload, and checks their access. Registering within a callback is
  * safe, because the broker looks up the next callback after the present one has returned.
  *

@@ -33,7 +33,7 @@ struct connection {
         /* do not dereference, except in a callback for a message of this client */
         const struct mosquitto *client;
         uint64_t number;
-        struct fair_queue *queue; /* of the client; open until the connection has ended */
+        struct fair_queue *queue; /* of the client; open until the connection and its records have ended */
         size_t n_kept;            /* its requests that have not ended */
         bool is_closed;           /* it has ended: its record `disconnect` waits, or is numbered */
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */

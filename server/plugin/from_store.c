@@ -159,8 +159,8 @@ static int process_record(struct plugin *plugin, const struct frame_to_plugin_re
 }
 
 /*
- * Process the records of a frame. A record that the broker refuses, or that names an unknown number,
- * is logged and skipped. If memory is short, skip the number of a frame to the store instead: the
+ * Process the records of a frame. What the broker refuses to publish, or names an unknown number, is
+ * skipped. If memory is short, skip the number of a frame to the store instead: the
  * store sends HELLO, and repeats what was not processed.
  */
 static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_control *message) {

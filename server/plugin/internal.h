@@ -19,7 +19,8 @@
  *
  * The broker calls the plugin in one thread. Callbacks return a result of mosquitto (MOSQ_ERR_...).
  * Other functions that return int return 0 or -errno, unless their header says otherwise. If memory
- * is short, a callback refuses the message, and the broker disconnects its sender.
+ * is short, a callback refuses the message, and the broker disconnects its sender. A frame is different:
+ * see from_store.c.
  *
  * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener whose
  * configuration names it. All loads share one `struct plugin`. Each load has its own `struct
@@ -27,6 +28,7 @@
  *
  * The way of a request:
  *
+ *   plugin.c     the callbacks; acl.c denies all clients to read it
  *   requests.c   MESSAGE: copy and stage; READ check of the store: take
  *   records.c    queue by client, keep until the end, expire
  *   to_store.c   number, pack into frames, send again

@@ -28,7 +28,7 @@ struct records {
         size_t n_ended; /* records that have ended since the last FRAME_END, or WELCOME */
 };
 
-/* Free all records, and the connections of closed ones. */
+/* Free all records, and the connections that are closed. */
 void records_deinit(struct plugin *plugin);
 
 /*
