@@ -105,15 +105,14 @@ void server_advance(uv_prepare_t *prepare) {
 
         if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
                 uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
-        if (!server->link)
-                return;
-
-        now = server_now(server);
-        if (server->control)
-                control_tick(server->control);
-        pipeline_advance(server->pipeline, now);
-        link_set_read_mode(server->link, choose_read_mode(server));
-        set_deadline_timer(server);
+        if (server->link) {
+                now = server_now(server);
+                if (server->control)
+                        control_tick(server->control);
+                pipeline_advance(server->pipeline, now);
+                link_set_read_mode(server->link, choose_read_mode(server));
+                set_deadline_timer(server);
+        }
         server_stop_if_idle(server);
 }
 

@@ -14,7 +14,7 @@
 #include "base/time_units.h"
 #include "storage/etcd/etcd.h"
 
-/* Limit for finishing pending requests after SIGTERM. */
+/* Limit for replying to the requests that have arrived. */
 #define STOP_TIMEOUT_MS 2000
 
 static void exit_at_once(int number) {
@@ -70,15 +70,17 @@ static void server_on_link_closed(void *userdata) {
         server_close_handles(server);
 }
 
-static void server_on_stop_timer(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
+static void close_link(struct server *server) {
         uv_timer_stop(&server->deadline.timer);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
                 link_close(server->link, server_on_link_closed);
         else
                 server_on_link_closed(server);
+}
+
+static void server_on_stop_timer(uv_timer_t *timer) {
+        close_link(timer->data);
 }
 
 /* Before the pipeline exists, no request is pending. */
@@ -92,14 +94,15 @@ void server_stop(struct server *server, int exit_code) {
 
         server->is_stopping = true;
         sd_notify(0, "STOPPING=1");
-        uv_timer_start(&server->stop_timer, server_on_stop_timer,
-                       pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
+        uv_timer_start(&server->stop_timer, server_on_stop_timer, STOP_TIMEOUT_MS, 0);
 }
 
+/* The timer is active until the link is closing. */
 void server_stop_if_idle(struct server *server) {
-        if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
-            uv_is_active((uv_handle_t *)&server->stop_timer))
-                uv_timer_start(&server->stop_timer, server_on_stop_timer, 0, 0);
+        if (!server->is_stopping || !uv_is_active((uv_handle_t *)&server->stop_timer))
+                return;
+        if (!server->link || (pipeline_is_idle(server->pipeline) && link_is_all_sent(server->link)))
+                close_link(server);
 }
 
 void server_give_up(struct server *server, const char *reason) {

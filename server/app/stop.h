@@ -15,12 +15,16 @@ struct server;
 void server_set_early_signals(void);
 
 /*
- * Stop when pending requests are finished, or after a timeout. If the function is called several
- * times, the last exit_code other than EXIT_SUCCESS becomes the exit status.
+ * Stop when all requests that have arrived have their replies, or after 2 s. If the function is called
+ * several times, the last exit_code other than EXIT_SUCCESS becomes the exit status.
  */
 void server_stop(struct server *server, int exit_code);
 
-/* Complete a stop if no request is pending any more. Call in each iteration of the loop. */
+/*
+ * Complete a stop if no request is pending any more. Call in each iteration of the loop, between the last
+ * request that was executed and the next one that can arrive: its PUBACK is sent on arrival, so the broker
+ * would not repeat it to the next process.
+ */
 void server_stop_if_idle(struct server *server);
 
 /* Stop, and let another member lead. reason: for the log. */

@@ -23,17 +23,14 @@
 /* End the session after this many faults in succession. */
 #define FAULTS_MAX 3
 
-#define CLOSE_TIMEOUT_MS 2000
-
 enum link_state {
         LINK_WAITING,     /* the timer starts the next attempt */
         LINK_CONNECTING,  /* until CONNACK */
         LINK_DISCARDING,  /* from CONNACK to the end of the wake-up, which ends the session */
         LINK_SUBSCRIBING, /* until all SUBACKs; the timer limits it */
         LINK_UP,
-        LINK_CLOSING, /* until all messages are sent */
-        LINK_ENDING,  /* until the broker has closed the connection */
-        LINK_CLOSED,  /* until the handles are closed */
+        LINK_ENDING, /* until the broker has closed the connection */
+        LINK_CLOSED, /* until the handles are closed */
 };
 
 struct link {
@@ -44,7 +41,7 @@ struct link {
         size_t n_subscribed; /* SUBACKs received */
         bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        uv_timer_t timer;        /* the next attempt, the timeout of SUBACKs or of closing, link_pause() */
+        uv_timer_t timer;        /* the next attempt, the timeout of SUBACKs, link_pause() */
         uint64_t backoff_ms;     /* the next pause */
         uint64_t asked_pause_ms; /* link_pause(): the next pause instead of the backoff; 0: none */
         unsigned int n_faults;   /* number of faults in succession: count_fault() */
@@ -107,26 +104,13 @@ static void close_handles(struct link *link) {
         uv_close((uv_handle_t *)&link->timer, link_on_timer_closed);
 }
 
-static void finish_close(struct link *link) {
-        if (link->state != LINK_CLOSING)
-                return;
-        uv_timer_stop(&link->timer);
-        if (is_subscribed(link))
-                end_connection(link, false, close_handles);
-        else
-                close_handles(link);
-}
-
 /*
  * libmosquitto queues messages beyond send_maximum. If no more than send_maximum are outstanding,
  * its queue is empty.
  */
-static bool is_all_sent(const struct link *link) {
-        return link->n_outstanding <= link->send_maximum && !mqtt_client_wants_write(link->client);
-}
-
-static void close_timed_out(uv_timer_t *timer) {
-        finish_close(timer->data);
+bool link_is_all_sent(const struct link *link) {
+        return !is_subscribed(link) ||
+               (link->n_outstanding <= link->send_maximum && !mqtt_client_wants_write(link->client));
 }
 
 void link_close(struct link *link, void (*closed)(void *userdata)) {
@@ -137,10 +121,11 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
                 link->ended = close_handles;
                 return;
         }
-        link->state = LINK_CLOSING;
-        uv_timer_start(&link->timer, close_timed_out, CLOSE_TIMEOUT_MS, 0);
-        if (!is_subscribed(link) || is_all_sent(link))
-                finish_close(link);
+        uv_timer_stop(&link->timer);
+        if (is_subscribed(link))
+                end_connection(link, false, close_handles);
+        else
+                close_handles(link);
 }
 
 /* 2. Attempts. */
@@ -210,11 +195,6 @@ static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int
 
         (void)cause;
         forget_connection(link);
-        if (link->state == LINK_CLOSING) {
-                finish_close(link);
-                return;
-        }
-
         count_fault(link, reason);
         link->config.callbacks.down(link->config.callbacks.userdata, text);
         wait_and_retry(link);
@@ -367,9 +347,7 @@ static void begin_pause(struct link *link) {
 static void disconnect_if_due(struct link *link) {
         if (link->state == LINK_DISCARDING)
                 end_connection(link, true, session_was_discarded);
-        else if (link->state == LINK_CLOSING && is_all_sent(link))
-                finish_close(link);
-        else if (link->state == LINK_UP && link->asked_pause_ms > 0 && is_all_sent(link))
+        else if (link->state == LINK_UP && link->asked_pause_ms > 0 && link_is_all_sent(link))
                 end_connection(link, false, begin_pause);
 }
 

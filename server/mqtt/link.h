@@ -85,11 +85,14 @@ struct link_config {
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config);
 
 /*
- * Send pending messages for up to 2 s, disconnect without ending the session, free the link, and
- * call closed. Messages that arrive meanwhile are passed to the callbacks. A name lookup in
- * progress cannot be cancelled and delays closed.
+ * Disconnect without ending the session, free the link, and call closed. What is not sent is lost:
+ * link_is_all_sent(). No message is passed to the callbacks any more; the broker keeps those that arrive.
+ * A name lookup in progress cannot be cancelled and delays closed.
  */
 void link_close(struct link *link, void (*closed)(void *userdata));
+
+/* Return true if everything that was published is written, or if there is no connection to write it to. */
+bool link_is_all_sent(const struct link *link);
 
 /*
  * When everything that was published is written, disconnect without ending the session, and start the

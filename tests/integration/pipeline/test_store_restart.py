@@ -33,6 +33,20 @@ def test_a_store_stopped_under_load_loses_no_request(site, number):
     finish_loads(loads)
 
 
+def test_a_request_that_arrives_with_the_signal_is_replied_to(site):
+    store = site.start_store(*NAMED)
+    client = site.connect()
+    with store.paused():
+        waiting = [client.send("SET", f"waiting-{n}", n) for n in range(N_MEANWHILE)]
+        client.wait_until_sent()
+        store.send_signal(signal.SIGTERM)
+
+    assert store.wait() == 0
+    store.start()
+
+    assert {future.result(PATIENCE).payload for future in waiting} == {b"+OK\r\n"}
+
+
 def test_a_store_killed_under_load_serves_the_waiting_requests(site):
     store = site.start_store(*NAMED)
     loads = start_loads(site)
