@@ -249,9 +249,8 @@ static int make_mqtt_client(struct store_client *client) {
                                .subscribed = store_client_on_subscribed,
                                .disconnected = store_client_on_disconnected,
                                .acknowledged = store_client_on_acknowledged,
+                               .message = store_client_on_message,
                                .userdata = client },
-                .message = store_client_on_message,
-                .message_userdata = client,
         };
 
         return mqtt_client_new(&client->mqtt, &client->loop, &config);

@@ -318,6 +318,12 @@ static void link_on_acknowledged(void *userdata, int id, int reason) {
                                             reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
 
+static void link_on_message(void *userdata, const struct message *message) {
+        struct link *link = userdata;
+
+        link->config.callbacks.message(link->config.callbacks.userdata, message);
+}
+
 static void session_was_discarded(struct link *link) {
         link->n_faults = 0;
         link->config.callbacks.session_discarded(link->config.callbacks.userdata);
@@ -374,10 +380,9 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                                .subscribed = link_on_subscribed,
                                .disconnected = link_on_disconnected,
                                .acknowledged = link_on_acknowledged,
+                               .message = link_on_message,
                                .wakeup_ended = link_on_wakeup_ended,
                                .userdata = link },
-                .message = config->callbacks.message,
-                .message_userdata = config->callbacks.userdata,
         };
         int r;
 

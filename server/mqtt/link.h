@@ -53,7 +53,7 @@ struct link_callbacks {
          */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
-        /* As in struct mqtt_client_config. */
+        /* As in struct mqtt_client_callbacks. */
         void (*message)(void *userdata, const struct message *message);
         void *userdata;
 };

@@ -62,7 +62,8 @@ static void client_on_message(struct mosquitto *library, void *userdata,
 
         (void)library;
         r = mqtt_incoming_init(&incoming, message, properties, client->config.user_properties);
-        client->config.message(client->config.message_userdata, r == 0 ? &incoming.message : NULL);
+        client->config.callbacks.message(client->config.callbacks.userdata,
+                                         r == 0 ? &incoming.message : NULL);
 
         /* mosquitto_loop_read() returns early if errno is EAGAIN */
         errno = 0;

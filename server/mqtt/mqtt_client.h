@@ -52,6 +52,12 @@ struct mqtt_client_callbacks {
          */
         void (*acknowledged)(void *userdata, int id, int reason);
 
+        /*
+         * A message has arrived. It is valid during the call. NULL: it was dropped, because memory is
+         * exhausted.
+         */
+        void (*message)(void *userdata, const struct message *message);
+
         /* May be NULL. The wake-up has written as much as the socket accepts. */
         void (*wakeup_ended)(void *userdata);
         void *userdata;
@@ -79,13 +85,6 @@ struct mqtt_client_config {
         struct credentials credentials;
         const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct mqtt_client_callbacks callbacks;
-
-        /*
-         * A message has arrived. It is valid during the call. NULL: it was dropped, because memory is
-         * exhausted.
-         */
-        void (*message)(void *userdata, const struct message *message);
-        void *message_userdata; /* of message(): the link sets that of its own caller */
 };
 
 /*
