@@ -104,22 +104,35 @@ void records_add_disconnect(struct plugin *plugin, struct connection *connection
         fair_queues_add(&plugin->records.queues, connection->queue, &connection->disconnect.waiting, 0);
 }
 
-struct record *records_next(const struct records *records) {
-        return (struct record *)fair_queues_first(&records->queues);
+struct record *records_next(const struct records *records, const struct record *last) {
+        struct record *numbered = last ? last->next : records->unsent;
+
+        return numbered ? numbered : (struct record *)fair_queues_first(&records->queues);
 }
 
 void records_number(struct records *records, struct record *record) {
-        ASSERT(record == records_next(records));
+        if (record->number > 0)
+                return;
+        ASSERT(&record->waiting == fair_queues_first(&records->queues));
         fair_queues_take(&records->queues);
         if (record->is_request)
                 DL_DELETE(records->by_arrival, record);
         record->number = ++records->last_number;
         DL_APPEND(records->numbered, record);
+        if (!records->unsent)
+                records->unsent = record;
+}
+
+void records_sent(struct records *records, const struct record *last) {
+        records->unsent = last->next;
+}
+
+uint64_t records_next_number(const struct records *records) {
+        return records->unsent ? records->unsent->number : records->last_number + 1;
 }
 
 void records_restart(struct records *records) {
         records->unsent = records->numbered;
-        records->n_ended = 0;
 }
 
 struct record *records_find(const struct records *records, uint64_t number) {
@@ -140,7 +153,6 @@ int records_end(struct plugin *plugin, uint64_t number) {
                 if (record == records->unsent)
                         records->unsent = record->next;
                 DL_DELETE(records->numbered, record);
-                records->n_ended++;
                 if (record->is_request)
                         request_drop(plugin, record);
                 else
@@ -166,9 +178,9 @@ void records_expire(struct plugin *plugin, int64_t now_ns) {
 }
 
 void records_deinit(struct plugin *plugin) {
-        struct record *record;
+        struct record *record = NULL;
 
-        while ((record = records_next(&plugin->records)))
+        while ((record = records_next(&plugin->records, record)))
                 records_number(&plugin->records, record);
         if (plugin->records.last_number > 0)
                 records_end(plugin, plugin->records.last_number);

@@ -25,7 +25,6 @@ struct records {
         struct record *numbered;   /* in the order of their numbers */
         struct record *unsent;     /* the first of them that was not sent since WELCOME, or NULL */
         uint64_t last_number;
-        size_t n_ended; /* records that have ended since the last FRAME_END, or WELCOME */
 };
 
 /* Free all records, and the connections that are closed. */
@@ -45,13 +44,20 @@ void records_add_request(struct plugin *plugin, struct record *record);
 void records_add_disconnect(struct plugin *plugin, struct connection *connection);
 
 /*
- * Return the record that is sent next: one without a number, in turn between the clients. NULL:
- * none waits.
+ * Return the record to send behind `last` in the same frame, or as the first of a frame if `last` is NULL:
+ * a numbered one that was not sent since WELCOME, else one that waits, in turn between the clients. NULL:
+ * there is none.
  */
-struct record *records_next(const struct records *records);
+struct record *records_next(const struct records *records, const struct record *last);
 
-/* Number this record, which records_next() has returned. */
+/* Number this record, which records_next() has returned, unless it has a number. */
 void records_number(struct records *records, struct record *record);
+
+/* All records up to this one, which is numbered, are sent. */
+void records_sent(struct records *records, const struct record *last);
+
+/* Return the number of the next record to send. */
+uint64_t records_next_number(const struct records *records);
 
 /* WELCOME is sent: all numbered records count as not sent. */
 void records_restart(struct records *records);

@@ -57,8 +57,10 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
         if (r < 0)
                 return r;
 
-        *to_store = (struct to_store){ .n_records_max = FIRST_RECORDS_MAX, .timeout_ns = INT64_MAX };
         records_restart(&plugin->records);
+        *to_store = (struct to_store){ .last_ended = records_next_number(&plugin->records) - 1,
+                                       .n_records_max = FIRST_RECORDS_MAX,
+                                       .timeout_ns = INT64_MAX };
         companion_frame_key(hello_key, to_store->key);
         return 0;
 }
@@ -80,30 +82,18 @@ static struct frame_to_store_record record_in_frame(const struct record *record)
         return in_frame;
 }
 
-/*
- * Append records: first those that are numbered and not sent since WELCOME, then those that wait.
- * At least one, up to the limits. Returns the last one, or NULL if there is none.
- */
-static struct record *append_records(struct plugin *plugin, struct buf *buf) {
-        struct records *records = &plugin->records;
-        struct record *record = records->unsent, *last = NULL;
+/* Number and append the next records, at least one, up to the limits. Return the last one, or NULL. */
+static struct record *append_records(struct records *records, size_t n_max, struct buf *buf) {
+        struct record *record, *last = NULL;
         struct frame_to_store_record in_frame;
 
-        for (size_t n = 0; n < plugin->to_store.n_records_max; n++) {
-                if (!record)
-                        record = records_next(records);
-                if (!record)
-                        break;
+        for (size_t n = 0; n < n_max && (record = records_next(records, last)); n++) {
                 in_frame = record_in_frame(record);
                 if (last && buf->length + frame_to_store_record_size(&in_frame) > COMPANION_FRAME_BYTES_MAX)
                         break;
-                if (record->number == 0)
-                        records_number(records, record);
-                if (!records->unsent)
-                        records->unsent = record;
+                records_number(records, record);
                 frame_to_store_append_record(buf, &in_frame);
                 last = record;
-                record = record->next;
         }
         return last;
 }
@@ -115,10 +105,9 @@ static struct record *append_records(struct plugin *plugin, struct buf *buf) {
 static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
-        struct records *records = &plugin->records;
         struct frame_to_store header = {
                 .frame_number = to_store->n_frames + 1,
-                .next_record_number = records->unsent ? records->unsent->number : records->last_number + 1,
+                .next_record_number = records_next_number(&plugin->records),
                 .published = publish_last_complete(plugin),
                 .counters = plugin->counters,
         };
@@ -126,7 +115,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         int r;
 
         frame_to_store_append(&frame, &header);
-        last = has_room ? append_records(plugin, &frame) : NULL;
+        last = has_room ? append_records(&plugin->records, to_store->n_records_max, &frame) : NULL;
         r = publish_to_store(plugin, COMPANION_FRAME_TO_STORE, &frame, to_store->key);
         if (r < 0)
                 return r;
@@ -135,7 +124,7 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         to_store->is_frame_due = false;
         if (!last)
                 return 0;
-        records->unsent = last->next;
+        records_sent(&plugin->records, last);
         if (to_store->n_outstanding == 0)
                 to_store->timeout_ns = system_clock_mono_ns() + COMPANION_FRAME_TIMEOUT_NS;
         to_store->outstanding[to_store->n_outstanding++] = last->number;
@@ -147,8 +136,7 @@ void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
 
         if (!plugin->hello_client || !to_store->is_serving)
                 return;
-        while (to_store->n_outstanding < n_outstanding_max &&
-               (plugin->records.unsent || records_next(&plugin->records)))
+        while (to_store->n_outstanding < n_outstanding_max && records_next(&plugin->records, NULL))
                 if (send_frame_to_store(plugin, true) < 0)
                         return;
         if (to_store->is_frame_due)
@@ -187,10 +175,10 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
         struct to_store *to_store = &plugin->to_store;
         size_t n_frames = 0;
 
-        if (plugin->records.n_ended == 0)
+        if (number <= to_store->last_ended)
                 return;
-        size_next_frame(to_store, plugin->records.n_ended, work_ns + to_store->publish_ns);
-        plugin->records.n_ended = 0;
+        size_next_frame(to_store, (size_t)(number - to_store->last_ended), work_ns + to_store->publish_ns);
+        to_store->last_ended = number;
         to_store->publish_ns = 0;
         while (n_frames < to_store->n_outstanding && to_store->outstanding[n_frames] <= number)
                 n_frames++;

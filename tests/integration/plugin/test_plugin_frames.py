@@ -387,6 +387,26 @@ def test_after_hello_records_without_an_end_are_sent_again_before_new_ones(site,
     assert peer.frames[0].first == 6 and peer.frames[0].number == 1
 
 
+def test_after_hello_a_frame_is_sized_by_the_records_that_end_after_it(site, manual):
+    client = site.connect()
+    publish_many(client, [b"%d" % n for n in range(100)])
+    manual.end(1)
+    manual.ping()
+    manual.end(65)
+    manual.cut()
+
+    peer = site.peer()
+    peer.ends_at_once = False
+    peer.hello()
+    peer.ping()
+    assert [record.number for record in peer.frames[0].records] == list(range(66, 82))
+    n = len(peer.frames)
+    peer.end(81, 16 * 1_000_000)
+    peer.ping()
+
+    assert [len(frame.records) for frame in peer.frames[n:]] == [2]
+
+
 @pytest.mark.parametrize("ends", range(4))
 def test_a_store_that_dies_at_any_step_gets_the_rest_from_its_successor(site, ends):
     client = subscribed(site)
