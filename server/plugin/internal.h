@@ -56,6 +56,7 @@ struct plugin {
         uint64_t hello_number;    /* of the last HELLO */
 
         struct notification_position position;
+        uint64_t publish_ns; /* since the start: estimated time of the broker for what publish.c publishes */
         /*
          * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or if
          * memory was short for WELCOME: no frame is sent or accepted until the next HELLO.

@@ -86,8 +86,7 @@ static int publish_to_clients(struct plugin *plugin, const char *client_id, stru
 
         if (!buf_text(topic))
                 return -ENOMEM;
-        plugin->to_store.publish_ns +=
-                PUBLISH_NS + PUBLISH_BYTE_NS * (topic->length + publication->payload.length);
+        plugin->publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * (topic->length + publication->payload.length);
         result = add_properties(&properties, publication);
         if (result == MOSQ_ERR_SUCCESS)
                 result = mosquitto_broker_publish_copy(client_id, buf_text(topic),

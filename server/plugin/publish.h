@@ -5,7 +5,7 @@
 
 /*
  * Publish replies and notifications to clients. Each adds the estimated time that the broker needs for
- * it to the time since the last FRAME_END (struct to_store).
+ * it to plugin->publish_ns.
  */
 
 struct frame_notification;

@@ -59,6 +59,7 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 
         records_restart(&plugin->records);
         *to_store = (struct to_store){ .last_ended = records_next_number(&plugin->records) - 1,
+                                       .last_publish_ns = plugin->publish_ns,
                                        .n_records_max = FIRST_RECORDS_MAX,
                                        .timeout_ns = INT64_MAX };
         companion_frame_key(hello_key, to_store->key);
@@ -177,9 +178,10 @@ void to_store_ended(struct plugin *plugin, uint64_t number, uint64_t work_ns) {
 
         if (number <= to_store->last_ended)
                 return;
-        size_next_frame(to_store, (size_t)(number - to_store->last_ended), work_ns + to_store->publish_ns);
+        size_next_frame(to_store, (size_t)(number - to_store->last_ended),
+                        work_ns + plugin->publish_ns - to_store->last_publish_ns);
         to_store->last_ended = number;
-        to_store->publish_ns = 0;
+        to_store->last_publish_ns = plugin->publish_ns;
         while (n_frames < to_store->n_outstanding && to_store->outstanding[n_frames] <= number)
                 n_frames++;
         to_store->n_outstanding -= n_frames;
