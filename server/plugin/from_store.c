@@ -186,7 +186,7 @@ static int handle_frame(struct plugin *plugin, const struct mosquitto_evt_contro
                 plugin->has_frame_failed = true;
                 to_store_skip_frame(plugin);
         }
-        to_store_send(plugin, COMPANION_FRAMES_MAX);
+        to_store_fill_window(plugin);
         return 0;
 }
 

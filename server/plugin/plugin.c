@@ -119,7 +119,7 @@ static int plugin_on_tick(int event, void *event_data, void *userdata) {
         requests_drop_staged(plugin);
         connections_kick_scheduled(plugin);
         to_store_check_deadlines(plugin);
-        to_store_send(plugin, 1);
+        to_store_send_if_idle(plugin);
         set_next_tick(plugin, event_data);
         load->is_order_valid = false; /* another plugin may have ended the event before plugin_on_reload() */
         return MOSQ_ERR_SUCCESS;

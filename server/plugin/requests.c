@@ -150,7 +150,7 @@ static void queue_staged(struct plugin *plugin) {
 
         plugin->staged = NULL;
         records_add_request(plugin, record);
-        to_store_send(plugin, 1);
+        to_store_send_if_idle(plugin);
 }
 
 /* Return the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */

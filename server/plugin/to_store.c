@@ -100,10 +100,10 @@ static struct record *append_records(struct records *records, size_t n_max, stru
 }
 
 /*
- * Send one frame, with the next records if there is room for another outstanding frame. If memory
- * is short, the records count as not sent, and the next event tries again.
+ * Send one frame, with the next records if fewer frames than this are outstanding. If memory is short,
+ * the records count as not sent, and the next event tries again.
  */
-static int send_frame_to_store(struct plugin *plugin, bool has_room) {
+static int send_frame(struct plugin *plugin, size_t n_outstanding_max) {
         CLEANUP(buf_deinit) struct buf frame = { 0 };
         struct to_store *to_store = &plugin->to_store;
         struct frame_to_store header = {
@@ -112,11 +112,12 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
                 .published = publish_last_complete(plugin),
                 .counters = plugin->counters,
         };
-        struct record *last;
+        struct record *last = NULL;
         int r;
 
         frame_to_store_append(&frame, &header);
-        last = has_room ? append_records(&plugin->records, to_store->n_records_max, &frame) : NULL;
+        if (to_store->n_outstanding < n_outstanding_max)
+                last = append_records(&plugin->records, to_store->n_records_max, &frame);
         r = publish_to_store(plugin, COMPANION_FRAME_TO_STORE, &frame, to_store->key);
         if (r < 0)
                 return r;
@@ -132,16 +133,24 @@ static int send_frame_to_store(struct plugin *plugin, bool has_room) {
         return 0;
 }
 
-void to_store_send(struct plugin *plugin, size_t n_outstanding_max) {
-        struct to_store *to_store = &plugin->to_store;
+/* Send a frame that is due, and what waits, until so many frames are outstanding. */
+static void send_frames(struct plugin *plugin, size_t n_outstanding_max) {
+        const struct to_store *to_store = &plugin->to_store;
 
         if (!plugin->hello_client || !to_store->is_serving)
                 return;
-        while (to_store->n_outstanding < n_outstanding_max && records_next(&plugin->records, NULL))
-                if (send_frame_to_store(plugin, true) < 0)
+        while (to_store->is_frame_due ||
+               (to_store->n_outstanding < n_outstanding_max && records_next(&plugin->records, NULL)))
+                if (send_frame(plugin, n_outstanding_max) < 0)
                         return;
-        if (to_store->is_frame_due)
-                (void)send_frame_to_store(plugin, false); /* if memory is short, the store asks again */
+}
+
+void to_store_send_if_idle(struct plugin *plugin) {
+        send_frames(plugin, 1);
+}
+
+void to_store_fill_window(struct plugin *plugin) {
+        send_frames(plugin, COMPANION_FRAMES_MAX);
 }
 
 void to_store_begin_serving(struct plugin *plugin) {
@@ -199,7 +208,7 @@ void to_store_report_disconnect(struct plugin *plugin, struct connection *connec
                 return;
         }
         records_add_disconnect(plugin, connection);
-        to_store_send(plugin, 1);
+        to_store_send_if_idle(plugin);
 }
 
 /* 3. Deadlines */
@@ -220,5 +229,5 @@ void to_store_check_deadlines(struct plugin *plugin) {
                 return;
         to_store->timeout_ns = now_ns + COMPANION_FRAME_TIMEOUT_NS;
         to_store->is_frame_due = true;
-        to_store_send(plugin, 1);
+        to_store_send_if_idle(plugin);
 }

@@ -44,11 +44,14 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
                           struct handshake_welcome *welcome);
 
 /*
- * Send what waits, until so many frames are outstanding: 1 on arrival of a record, and at each tick
- * what could not be sent for lack of memory; COMPANION_FRAMES_MAX after a frame of the store.
- * Nothing is sent before the first frame of the store after WELCOME, or if memory is short.
+ * Send the records that wait, if no frame is outstanding. Call when a record has arrived, and at each
+ * tick: memory may have been short before. Also sends a demanded frame. Nothing is sent before the first
+ * frame of the store after WELCOME, or if memory is short.
  */
-void to_store_send(struct plugin *plugin, size_t n_outstanding_max);
+void to_store_send_if_idle(struct plugin *plugin);
+
+/* The same, but until COMPANION_FRAMES_MAX frames are outstanding. Call after a frame of the store. */
+void to_store_fill_window(struct plugin *plugin);
 
 /*
  * The connection has ended: remove it from the open ones, queue its disconnect behind its requests, and send
@@ -59,7 +62,7 @@ void to_store_report_disconnect(struct plugin *plugin, struct connection *connec
 /* A frame of the store has arrived: frames are sent until the next WELCOME. */
 void to_store_begin_serving(struct plugin *plugin);
 
-/* Let the next to_store_send() send a frame, even without records. */
+/* Let the next of these two calls send a frame, even without records and if frames are outstanding. */
 void to_store_demand_frame(struct plugin *plugin);
 
 /*
