@@ -78,7 +78,7 @@ struct connection *connections_find_client_id(const struct connections *connecti
 /* The memory of a connection with a client id of this length, and of its queue. */
 size_t connection_size(size_t client_id_length);
 
-/* Free a connection that has ended and has no records. */
+/* Free a connection that is not in the table and has no records. */
 void connection_free(struct plugin *plugin, struct connection *connection);
 
 /*

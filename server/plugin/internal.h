@@ -30,8 +30,8 @@
  *
  *   plugin.c     the callbacks; acl.c denies all clients to read it
  *   requests.c   MESSAGE: copy and stage; READ check of the store: take
- *   records.c    queue by client, keep until the end, expire
- *   to_store.c   number, pack into frames, send again
+ *   records.c    queue by client, number, keep until the end, expire
+ *   to_store.c   pack into frames, send again after WELCOME
  *   from_store.c HELLO, frames of the store
  *   publish.c    publish the reply
  */

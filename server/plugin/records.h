@@ -31,8 +31,8 @@ struct records {
 void records_deinit(struct plugin *plugin);
 
 /*
- * Copy a request of the connection; free() it. A request that exceeds its client's share is refused:
- * only what its reply needs is copied. Returns NULL if out of memory.
+ * Copy a request of the connection; free() it, or call records_add_request(). A request that exceeds its
+ * client's share is refused: its properties and payload are not copied. Returns NULL if out of memory.
  */
 struct record *records_copy_request(const struct plugin *plugin, struct connection *connection,
                                     struct frame_request request);
