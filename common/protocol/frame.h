@@ -79,8 +79,8 @@ struct frame_counters {
         uint64_t n_too_many;    /* requests that exceeded their client's share (COMPANION_ERROR_TOO_MANY) */
         uint64_t n_unavailable; /* requests that waited too long (COMPANION_ERROR_UNAVAILABLE) */
         /*
-         * Messages on the invoke topic that the plugin has not taken: wills at QoS 0 and 1, and messages through a
-         * listener without the plugin.
+         * Messages on the invoke topic that the plugin has not taken: wills at QoS 0 and 1, and messages
+         * through a listener without the plugin.
          */
         uint64_t n_dropped;
         uint64_t n_denied; /* requests for a reply to a topic where the plugin may not publish */

@@ -151,7 +151,7 @@ void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct 
 
 /*
  * Call after a failed commit and state_undo(). Replace every reply of the batch by this outcome,
- * except a fault, and remove all effects. But the reply to a repeated request of an earlier batch stays: what this
- * request has changed is committed.
+ * except a fault, and remove all effects. But the reply to a repeated request of an earlier batch stays:
+ * what this request has changed is committed.
  */
 void batch_fail(struct batch *batch, enum outcome outcome);

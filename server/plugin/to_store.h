@@ -25,7 +25,7 @@ struct to_store {
         /* The numbers of the last records of the outstanding frames, the oldest first. */
         uint64_t outstanding[COMPANION_FRAMES_MAX];
         size_t n_outstanding;
-        /* At the last FRAME_END, or at WELCOME: number of the last record that had ended; plugin->publish_ns. */
+        /* At the last FRAME_END, or at WELCOME: the last record that had ended, and plugin->publish_ns. */
         uint64_t last_ended, last_publish_ns;
         size_t n_records_max; /* of the next frame: see to_store_ended() */
         /* CLOCK_MONOTONIC: send a frame without records then; INT64_MAX: no frame is outstanding */
