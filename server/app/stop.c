@@ -97,9 +97,9 @@ void server_stop(struct server *server, int exit_code) {
         uv_timer_start(&server->stop_timer, server_on_stop_timer, STOP_TIMEOUT_MS, 0);
 }
 
-/* The timer is active until the link is closing. */
+/* The timer is active from server_stop() until the link is closing. */
 void server_stop_if_idle(struct server *server) {
-        if (!server->is_stopping || !uv_is_active((uv_handle_t *)&server->stop_timer))
+        if (!uv_is_active((uv_handle_t *)&server->stop_timer))
                 return;
         if (!server->link || (pipeline_is_idle(server->pipeline) && link_is_all_sent(server->link)))
                 close_link(server);
