@@ -76,7 +76,7 @@ struct pending_reply {
 enum batch_state {
         BATCH_OPEN,
         BATCH_COMMITTING, /* the worker thread uses the storage and the change set */
-        BATCH_PUBLISHING, /* left when all is published; the transport may have no room for long */
+        BATCH_PUBLISHING, /* until outbox_publish() returns true; the transport may have no room for long */
 };
 
 struct batch {

@@ -5,7 +5,8 @@
 #include "pipeline/pipeline.h"
 
 /*
- * The commit of a batch: between commit_begin() and commit_end(), a worker thread stores the change set.
+ * The commit of a batch: between commit_begin() and commit_end(), a worker thread stores the change set;
+ * for keys of a seed (seeding.c), the caller does.
  * The engine has changed already, so a failed commit rolls the batch back, and each reply becomes an
  * error. Both functions leave the state of the batch (batch.h) to their caller.
  */

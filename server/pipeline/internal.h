@@ -10,7 +10,9 @@
  *     batch (batch.h)     what was served together: effects and replies; its commit (commit.h)
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
- * pipeline.c has what the caller calls. pipeline_advance() leads from one of the five to the next; serve.c
+ * pipeline.c has the events of the caller; upkeep.c what is due at a time; inspection.c what the caller
+ * reads.
+ * pipeline_advance() leads from one of the five to the next; serve.c
  * from the queue to the engine and the batch. pipeline_can_step() says when the engine may go on.
  */
 

@@ -136,7 +136,8 @@ bool outbox_is_waiting(const struct outbox *outbox);
 
 /*
  * Publish the batch until the transport has no room: then return false; call again when it has. Returns
- * true when the whole batch is published.
+ * true when the whole batch is published, or lost with a broker that has the plugin: the plugin repeats
+ * requests without reply after the next HELLO.
  */
 bool outbox_publish(struct outbox *outbox, struct now now);
 

@@ -149,7 +149,7 @@ void pipeline_disconnected(struct pipeline *pipeline);
 void pipeline_plugin_detected(struct pipeline *pipeline);
 
 /*
- * A message has arrived. It is borrowed for the call: what it asks for waits in the queue
+ * A message has arrived. It is borrowed for the call: requests and disconnects wait in the queue
  * (pipeline/queue.h) for pipeline_advance(). NULL: it was dropped, because memory is exhausted; this is
  * counted and logged.
  */

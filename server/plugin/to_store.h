@@ -62,7 +62,10 @@ void to_store_report_disconnect(struct plugin *plugin, struct connection *connec
 /* A frame of the store has arrived: frames are sent until the next WELCOME. */
 void to_store_begin_serving(struct plugin *plugin);
 
-/* Let the next of these two calls send a frame, even without records and if frames are outstanding. */
+/*
+ * Let the next to_store_send_if_idle() or to_store_fill_window() send a frame, even without records and if
+ * frames are outstanding.
+ */
 void to_store_demand_frame(struct plugin *plugin);
 
 /*
