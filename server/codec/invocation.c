@@ -211,27 +211,6 @@ static void read_properties(const struct decoder *decoder, struct slice properti
 
 /* 4. A request */
 
-/* Decode the command, or find the first error. */
-static void check_request(struct invocation *invocation) {
-        struct slice response_topic = invocation->request.response_topic;
-
-        invocation->outcome = OUTCOME_DONE;
-        invocation->fault = check_properties(invocation, &invocation->fault_value);
-        if (invocation->fault == REQUEST_FAULT_NONE)
-                invocation->outcome = decode_request(&invocation->request);
-
-        if (!response_topic.data)
-                invocation->result = INVOCATION_NO_RESPONSE_TOPIC;
-        else if (!topic_is_valid_response(response_topic))
-                invocation->result = INVOCATION_BAD_RESPONSE_TOPIC;
-        else if (invocation->fault != REQUEST_FAULT_NONE)
-                invocation->result = INVOCATION_FAULTY;
-        else if (invocation->outcome != OUTCOME_DONE)
-                invocation->result = INVOCATION_REFUSED;
-        else
-                invocation->result = INVOCATION_REQUEST;
-}
-
 void invocation_decode(const struct decoder *decoder, const struct frame_to_store_record *record,
                        struct invocation *ret_invocation) {
         const struct frame_request *request = &record->request;
@@ -257,6 +236,10 @@ void invocation_decode(const struct decoder *decoder, const struct frame_to_stor
                 },
                 .qos = request->qos,
                 .version = values[REQUEST_VERSION],
+                .has_response_topic = topic_is_valid_response(request->response_topic),
+                .outcome = OUTCOME_DONE,
         };
-        check_request(ret_invocation);
+        ret_invocation->fault = check_properties(ret_invocation, &ret_invocation->fault_value);
+        if (ret_invocation->fault == REQUEST_FAULT_NONE)
+                ret_invocation->outcome = decode_request(&ret_invocation->request);
 }

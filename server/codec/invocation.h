@@ -37,24 +37,15 @@ enum request_fault {
 /* The word in metrics and log lines; "none" for REQUEST_FAULT_NONE. */
 const char *request_fault_label(enum request_fault fault);
 
-/* What decoding has found: the last one that applies. The pipeline may refuse a request afterwards. */
-enum invocation_result {
-        INVOCATION_REQUEST,            /* execute the request */
-        INVOCATION_REFUSED,            /* reply with the outcome, which is an error */
-        INVOCATION_FAULTY,             /* reply with the fault */
-        INVOCATION_NO_RESPONSE_TOPIC,  /* drop the request without a reply */
-        INVOCATION_BAD_RESPONSE_TOPIC, /* drop the request without a reply */
-};
-
 struct invocation {
         struct request request; /* verb is VERB_UNKNOWN if the command was not decoded */
         uint8_t qos;
-        bool has_expiry;      /* request.expiry_s is set, perhaps to 0; decoding sets neither */
-        struct slice version; /* of the protocol; absent: not sent */
-        enum invocation_result result;
+        bool has_expiry;         /* request.expiry_s is set, perhaps to 0; decoding sets neither */
+        struct slice version;    /* of the protocol; absent: not sent */
+        bool has_response_topic; /* a valid one; otherwise drop the request without a reply */
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
-        enum outcome outcome;     /* an error if REFUSED; OUTCOME_DONE if REQUEST or FAULTY */
+        enum outcome outcome;     /* OUTCOME_DONE, or the error; the pipeline may refuse a request, too */
         uint64_t hook_number;     /* for the hook `reply` (pipeline/hooks.h); decoding sets 0 */
 };
 
@@ -82,6 +73,11 @@ enum request_property {
  */
 void invocation_decode(const struct decoder *decoder, const struct frame_to_store_record *record,
                        struct invocation *ret_invocation);
+
+/* Return whether no error was found, so the request may be executed if it has a response topic. */
+static inline bool invocation_is_accepted(const struct invocation *invocation) {
+        return invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE;
+}
 
 /*
  * Return the names of the user properties that the store reads, by enum request_property. An absent

@@ -34,13 +34,11 @@ static const struct fault_rule *inject_fault(struct control *control, struct inv
         const struct fault_rule *rule =
                 fault_rules_apply(&control->faults, false, request->client, request->verb, request->key);
 
-        if (rule && (rule->action == FAULT_QUOTA || rule->action == FAULT_ERROR)) {
-                invocation->result = INVOCATION_REFUSED;
+        if (rule && (rule->action == FAULT_QUOTA || rule->action == FAULT_ERROR))
                 invocation->outcome =
                         rule->action == FAULT_QUOTA
                                 ? OUTCOME_QUOTA_EXCEEDED
                                 : OUTCOME_STORAGE_FAILED; /* send_fault_error() replaces the text */
-        }
         return rule;
 }
 
@@ -56,7 +54,7 @@ static void control_on_request(void *userdata, struct invocation *invocation, st
                 .connection = request->connection,
         };
 
-        if (invocation->result == INVOCATION_REQUEST || invocation->result == INVOCATION_REFUSED)
+        if (invocation->has_response_topic && invocation->fault == REQUEST_FAULT_NONE)
                 entry.rule = inject_fault(control, invocation);
         invocation->hook_number = journal_add(&control->journal, &entry);
         request_waits_notify(&control->waits, control->pipeline, invocation->hook_number, request);

@@ -88,7 +88,7 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
                 .has_expiry = invocation->has_expiry,
                 .expiry_s = request->expiry_s,
                 .arrived_ns = arrived_ns,
-                .verb = invocation->result == INVOCATION_REQUEST ? request->verb : VERB_UNKNOWN,
+                .verb = invocation_is_accepted(invocation) ? request->verb : VERB_UNKNOWN,
                 .record_number = request->number,
                 .connection = request->connection,
                 .hook_number = invocation->hook_number,

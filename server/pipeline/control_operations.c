@@ -38,12 +38,11 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
         struct message reply;
 
         invocation_decode(&pipeline->decoder, &pipeline->control_item->record, &invocation);
-        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
-            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
+        if (!invocation.has_response_topic) {
                 pipeline->counters.n_invalid_response_topics++;
                 return false;
         }
-        if (invocation.result != INVOCATION_FAULTY)
+        if (invocation.fault == REQUEST_FAULT_NONE)
                 return true;
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
                 drops_out_of_memory(&pipeline->drops);

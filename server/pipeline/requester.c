@@ -77,7 +77,6 @@ void requester_identify(const struct requester *requester, struct invocation *in
         if (request->verb != VERB_KEYNOTIFY)
                 return;
         request->verb = VERB_UNKNOWN;
-        invocation->result = INVOCATION_REFUSED;
         invocation->outcome = OUTCOME_UNKNOWN_COMMAND;
 }
 

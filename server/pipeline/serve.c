@@ -29,18 +29,13 @@ static void observe_request(struct pipeline *pipeline, const struct invocation *
         struct counters *counters = &pipeline->counters;
         const struct engine *engine = pipeline->state->engine;
 
-        switch (invocation->result) {
-        case INVOCATION_REQUEST:
-                if (request->has_timestamp)
-                        count_skew(counters, request->timestamp.wall_ms, now.wall_ms);
-                break;
-        case INVOCATION_REFUSED:
-                counters->n_refusals[request->verb][outcome]++;
-                break;
-        default:
+        if (invocation->fault != REQUEST_FAULT_NONE) {
                 counters->n_faults[invocation->fault]++;
                 client_log_fault(&pipeline->client_log, engine, invocation);
-                break;
+        } else if (invocation->outcome != OUTCOME_DONE) {
+                counters->n_refusals[request->verb][outcome]++;
+        } else if (request->has_timestamp) {
+                count_skew(counters, request->timestamp.wall_ms, now.wall_ms);
         }
         if (outcome_is_error(outcome))
                 client_log_refusal(&pipeline->client_log, engine, request, outcome, now);
@@ -67,7 +62,7 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
         pending->requester = take_ptr(&item->requester);
         event.reply = &pending->reply;
         observation_add_changes(&pipeline->observation, &batch->effects, now);
-        if (invocation->result == INVOCATION_REQUEST)
+        if (invocation_is_accepted(invocation))
                 engine_step(pipeline->state->engine, &event, now, &batch->effects);
         batch_end_reply(batch, pending, pipeline->state->header.clock);
         observe_request(pipeline, invocation, pending->reply.result.outcome, now);
@@ -80,10 +75,8 @@ static void refuse_inner_id(struct invocation *invocation) {
         if (!slice_starts_with(request->client, SLICE_LITERAL(INNER_CLIENT_PREFIX)))
                 return;
         request->connection = 0;
-        if (invocation->result != INVOCATION_REQUEST)
-                return;
-        invocation->result = INVOCATION_REFUSED;
-        invocation->outcome = OUTCOME_NOT_AUTHORIZED;
+        if (invocation_is_accepted(invocation))
+                invocation->outcome = OUTCOME_NOT_AUTHORIZED;
 }
 
 /* The sender of an item from inside the process is its requester. */
@@ -112,8 +105,7 @@ static void serve_request(struct pipeline *pipeline, struct queue_item *item, st
         decode_item(pipeline, item, &invocation);
         if (hooks && !item->requester)
                 hooks->request(hooks->userdata, &invocation, now);
-        if (invocation.result == INVOCATION_NO_RESPONSE_TOPIC ||
-            invocation.result == INVOCATION_BAD_RESPONSE_TOPIC) {
+        if (!invocation.has_response_topic) {
                 pipeline->counters.n_invalid_response_topics++;
                 client_log_invalid_response_topic(&pipeline->client_log, pipeline->state->engine,
                                                   &invocation.request);

@@ -106,7 +106,7 @@ static void ask(struct bare_store *store, const struct frame_to_store_record *re
         store->correlation[0]++;
         invocation_decode(&store->decoder, request, &invocation);
         invocation.request.expiry_s = 10;
-        if (invocation.result != INVOCATION_REQUEST)
+        if (!invocation_is_accepted(&invocation))
                 fail("the store refused a request");
         step(store, &(struct event){ .type = EVENT_REQUEST,
                                      .request = &invocation.request,

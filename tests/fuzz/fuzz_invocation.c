@@ -209,20 +209,12 @@ static void check_request(const struct message *message, const struct request *r
 
 /* message: as the client has published it. */
 static void check(const struct message *message, const struct invocation *invocation) {
-        enum invocation_result result = invocation->result;
-
-        ASSERT((result == INVOCATION_NO_RESPONSE_TOPIC) == !message->response_topic.data);
-        if (message->response_topic.data)
-                ASSERT((result == INVOCATION_BAD_RESPONSE_TOPIC) ==
-                       !topic_is_valid_response(message->response_topic));
-        ASSERT((result == INVOCATION_REQUEST) ==
-               (result != INVOCATION_NO_RESPONSE_TOPIC && result != INVOCATION_BAD_RESPONSE_TOPIC &&
-                invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE));
-
+        ASSERT(invocation->has_response_topic == topic_is_valid_response(message->response_topic));
+        ASSERT(invocation->fault == REQUEST_FAULT_NONE || invocation->outcome == OUTCOME_DONE);
         check_properties(message, invocation);
         if (invocation->fault == REQUEST_FAULT_NONE)
                 check_payload(message, invocation);
-        if (result == INVOCATION_REQUEST)
+        if (invocation_is_accepted(invocation))
                 check_request(message, &invocation->request);
 }
 

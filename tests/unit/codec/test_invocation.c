@@ -41,13 +41,13 @@ static void add(struct slice name, struct slice value) {
                 frame_property_append(&properties, name, value);
 }
 
-static enum invocation_result decode(struct frame_to_store_record *record,
-                                     struct invocation *ret_invocation) {
+/* Returns whether the request may be executed. */
+static bool decode(struct frame_to_store_record *record, struct invocation *ret_invocation) {
         const struct decoder decoder = { .persistence_name = "keep", .persistence_value = S("yes") };
 
         record->request.properties = buf_slice(&properties);
         invocation_decode(&decoder, record, ret_invocation);
-        return ret_invocation->result;
+        return ret_invocation->has_response_topic && invocation_is_accepted(ret_invocation);
 }
 
 static const struct {
@@ -83,17 +83,19 @@ Test(property_set, is_checked_before_the_payload) {
         for (size_t i = 0; i < N_ROWS(property_sets); i++)
                 for (size_t j = 0; j < 2; j++) {
                         struct frame_to_store_record record = request_of(payloads[j]);
-                        enum invocation_result expected = j == 0 ? INVOCATION_REQUEST : INVOCATION_REFUSED;
+                        bool is_faulty = property_sets[i].fault != REQUEST_FAULT_NONE;
                         struct invocation invocation;
 
                         record.request.qos = property_sets[i].qos;
                         record.request.correlation_data = property_sets[i].correlation;
                         add(S("__protVer"), property_sets[i].version);
-                        if (property_sets[i].fault != REQUEST_FAULT_NONE)
-                                expected = INVOCATION_FAULTY;
-                        cr_expect_eq(decode(&record, &invocation), expected, ROW(property_sets, i));
+                        cr_expect_eq(decode(&record, &invocation), !is_faulty && j == 0,
+                                     ROW(property_sets, i));
+                        cr_expect_eq(invocation.outcome,
+                                     is_faulty || j == 0 ? OUTCOME_DONE : OUTCOME_SYNTAX_ERROR,
+                                     ROW(property_sets, i));
                         cr_expect_eq(invocation.fault, property_sets[i].fault, ROW(property_sets, i));
-                        if (property_sets[i].fault != REQUEST_FAULT_NONE)
+                        if (is_faulty)
                                 cr_expect(slice_equal(invocation.fault_value, property_sets[i].value),
                                           ROW(property_sets, i));
                 }
@@ -102,33 +104,30 @@ Test(property_set, is_checked_before_the_payload) {
 static const struct {
         const char *name;
         struct slice topic;
-        enum invocation_result result;
+        bool is_valid;
 } topics[] = {
-        { "a valid topic", S("clients/c/replies"), INVOCATION_REQUEST },
-        { "none", { NULL, 0 }, INVOCATION_NO_RESPONSE_TOPIC },
-        { "empty", S(""), INVOCATION_BAD_RESPONSE_TOPIC },
-        { "a wildcard", S("clients/+/replies"), INVOCATION_BAD_RESPONSE_TOPIC },
+        { "a valid topic", S("clients/c/replies"), true },
+        { "none", { NULL, 0 }, false },
+        { "empty", S(""), false },
+        { "a wildcard", S("clients/+/replies"), false },
         { "the invoke topic", S("statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"),
-          INVOCATION_BAD_RESPONSE_TOPIC },
-        { "the notify prefix", S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/x"),
-          INVOCATION_BAD_RESPONSE_TOPIC },
-        { "not UTF-8", S("\xFF"), INVOCATION_BAD_RESPONSE_TOPIC },
+          false },
+        { "the notify prefix", S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/x"), false },
+        { "not UTF-8", S("\xFF"), false },
 };
 
-Test(response_topic, is_checked_first) {
-        for (size_t i = 0; i < N_ROWS(topics); i++) {
-                struct frame_to_store_record good = request_of(PAYLOAD_GET),
-                                             bad = request_of(S("no RESP3 at all"));
-                struct invocation invocation;
+Test(response_topic, is_checked_with_every_error) {
+        for (size_t i = 0; i < N_ROWS(topics); i++)
+                for (size_t j = 0; j < 3; j++) {
+                        struct frame_to_store_record record =
+                                request_of(j == 0 ? PAYLOAD_GET : S("no RESP3 at all"));
+                        struct invocation invocation;
 
-                good.request.response_topic = topics[i].topic;
-                cr_expect_eq(decode(&good, &invocation), topics[i].result, ROW(topics, i));
-                if (topics[i].result == INVOCATION_REQUEST)
-                        continue;
-                bad.request.response_topic = topics[i].topic;
-                bad.request.qos = 0;
-                cr_expect_eq(decode(&bad, &invocation), topics[i].result, ROW(topics, i));
-        }
+                        record.request.response_topic = topics[i].topic;
+                        record.request.qos = j == 2 ? 0 : 1;
+                        decode(&record, &invocation);
+                        cr_expect_eq(invocation.has_response_topic, topics[i].is_valid, ROW(topics, i));
+                }
 }
 
 static const struct {
@@ -256,7 +255,7 @@ Test(invocation, keeps_the_fields_that_identify_a_repeated_request) {
 
         add(S("__ts"), S("0005:06:n"));
         add(S("__ft"), S("7:8:m"));
-        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_assert(decode(&record, &invocation));
         cr_expect(slice_equal(request->response_topic, S("replies")));
         cr_expect(slice_equal(request->correlation_data, S("1234")));
         cr_expect(slice_equal(request->payload, record.request.payload));
@@ -273,7 +272,7 @@ Test(invocation, ignores_unknown_properties) {
         add(S("__TS"), S("malformed"));
         add(S("__ts "), S("malformed"));
         add(S(""), S(""));
-        cr_expect_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_expect(decode(&record, &invocation));
         cr_expect_not(invocation.request.has_timestamp);
 }
 
@@ -282,7 +281,7 @@ Test(invocation, has_the_identity_of_the_record) {
         struct invocation invocation;
 
         add(S("__srcId"), S("other"));
-        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_assert(decode(&record, &invocation));
         cr_expect(slice_equal(invocation.request.client, S("c")));
         cr_expect(slice_equal(invocation.request.user, S("u")));
         cr_expect_eq(invocation.request.number, 5);
@@ -302,7 +301,7 @@ Test(invocation, reads_the_first_of_several_properties_with_one_name) {
         for (size_t i = 0; i < 2 * MESSAGE_USER_PROPERTIES_MAX; i++)
                 add(S("__ts"), S("not the first"));
         add(S("keep"), S("yes"));
-        cr_assert_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+        cr_assert(decode(&record, &invocation));
         cr_expect_eq(invocation.request.timestamp.wall_ms, INT64_C(1696374425000));
         cr_expect(invocation.request.wants_persistence);
 }
@@ -333,7 +332,7 @@ Test(persistence, is_requested_by_a_user_property) {
                 add(persistences[i].property, persistences[i].value);
                 record.request.properties = buf_slice(&properties);
                 invocation_decode(&decoder, &record, &invocation);
-                cr_expect_eq(invocation.result, INVOCATION_REQUEST, ROW(persistences, i));
+                cr_expect(invocation_is_accepted(&invocation), ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));
         }
@@ -347,7 +346,7 @@ Test(invocation, asks_for_details_by_a_user_property) {
                 struct invocation invocation;
 
                 add(S("details"), values[i]);
-                cr_expect_eq(decode(&record, &invocation), INVOCATION_REQUEST);
+                cr_expect(decode(&record, &invocation));
                 cr_expect_eq(invocation.request.wants_details, i == 0, "row %zu", i);
         }
 }

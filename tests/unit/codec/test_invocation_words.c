@@ -27,8 +27,7 @@ static struct invocation decode(struct slice payload) {
         struct invocation invocation;
 
         invocation_decode(&decoder, &record, &invocation);
-        cr_expect_eq(invocation.result,
-                     invocation.outcome == OUTCOME_DONE ? INVOCATION_REQUEST : INVOCATION_REFUSED);
+        cr_expect_eq(invocation_is_accepted(&invocation), invocation.outcome == OUTCOME_DONE);
         return invocation;
 }
 
