@@ -61,8 +61,11 @@ static uint64_t
         n_dropped;        /* messages on the invoke topic that the plugin has not taken, as it counts them */
 static uint64_t n_errors; /* replies of the plugin itself */
 static uint64_t n_refused; /* requests that the plugin has refused or expired, as it counts them */
-/* The last number in a frame; in a published reply; and in a reply or an end that was sent. */
-static uint64_t last_number, last_replied, last_ended;
+/*
+ * The last number in a frame; in, or before, the last published frame; in a published reply; and in a
+ * reply or an end that was sent.
+ */
+static uint64_t last_number, last_published, last_replied, last_ended;
 static uint8_t n_replies[N_NUMBERS]; /* that the plugin has published; not above 1 */
 static uint64_t digests[N_NUMBERS];  /* of the records */
 
@@ -227,7 +230,8 @@ static void take_record(const struct frame_to_store_record *record, struct slice
 
 /*
  * The plugin sends at most COMPANION_FRAMES_MAX frames without an end. If the broker has no memory for
- * a frame, its records have their numbers nevertheless, and its number is used again.
+ * a frame, its records have their numbers nevertheless, its number is used again, and the next frame
+ * starts with the same records: no frame skips a record that was neither published nor ended.
  */
 static void take_frame(struct slice box, bool is_published) {
         uint64_t number = n_frames + (must_skip ? 2 : 1);
@@ -245,12 +249,14 @@ static void take_frame(struct slice box, bool is_published) {
                 n_frames = number;
                 must_skip = false;
         }
-        ASSERT(frame.next_record_number <= last_number + 1);
+        ASSERT(frame.next_record_number <= last_published + 1 || frame.next_record_number <= last_ended + 1);
         for (before = frame.records; frame_to_store_next(&frame, &record); before = frame.records) {
                 n_records++;
                 take_record(&record, (struct slice){ before.data, before.length - frame.records.length });
         }
         ASSERT(frame.records.length == 0);
+        if (is_published)
+                last_published = frame.next_record_number - 1;
         ASSERT(n_records <= COMPANION_FRAME_RECORDS_MAX);
         ASSERT(length <= COMPANION_FRAME_BYTES_MAX + FRAME_TO_STORE_HEADER_SIZE || n_records == 1);
         ASSERT(last_number - last_ended <= COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX);
@@ -698,7 +704,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         memset(n_replies, 0, sizeof(n_replies));
         n_notified = n_recipients = first_connection = n_taken = n_sent = n_dropped = n_errors = n_refused =
                 0;
-        last_number = last_replied = last_ended = 0;
+        last_number = last_published = last_replied = last_ended = 0;
         ASSERT(mosquitto_plugin_init(NULL, &userdata, options, (int)ARRAY_LENGTH(options)) ==
                MOSQ_ERR_SUCCESS);
         while (input.length > 0)

@@ -191,6 +191,8 @@ REQUEST = bytes([2, 12, 1, 0, 3, 0, 3, 0, 1, 1, 0, 3]) + b"abc" + bytes([1, 0, 0
 REPLY = bytes([0, 9, 0, 0, 2, 0, 1, 0, 1, 2, 1, 0, 0, 0, 9])
 NOTIFY = bytes([0, 9, 0, 0, 1, 3, 0, 1, 0, 1, 0, 0, 1]) + b"k"
 STARVED_NOTIFY = NOTIFY[:-2] + bytes([18]) + b"no memory for this"
+# A notification without recipients: memory is short only for the frame to the store.
+STARVED_FRAME = bytes([0, 9, 0, 0, 1, 3, 0, 0, 1, 0, 0, 18]) + b"no memory for this"
 EMPTY = bytes([0, 9, 0, 0, 0])
 DROP = bytes([0, 7, 2, 0, 255])
 TICK = bytes([0, 2])
@@ -201,7 +203,7 @@ PLUGIN = numbered(
     REQUEST * 5 + HELLO + REPLY * 5 + HELLO + REQUEST, bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
     HELLO + REQUEST + NOTIFY + TICK, HELLO + REQUEST + NOTIFY * 2 + HELLO, HELLO + REQUEST * 4 + TICK * 20 + EMPTY,
     HELLO + REQUEST + REPLY + DROP + TICK, HELLO + REQUEST + DROP + REPLY + TICK, DROP + HELLO + REQUEST + REPLY + TICK,
-    HELLO + REQUEST + STARVED_NOTIFY + NOTIFY + TICK + HELLO + NOTIFY,
+    HELLO + REQUEST + STARVED_NOTIFY + NOTIFY + TICK + HELLO + NOTIFY, HELLO + REQUEST + STARVED_FRAME + EMPTY,
 )
 
 def wire_text(data):
