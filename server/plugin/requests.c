@@ -41,7 +41,8 @@
 
 /*
  * A request whose user properties have more bytes, in names and values together, is refused. The
- * other parts of a request except its payload have at most 65,535 bytes each, by MQTT.
+ * other parts of a request except its payload have at most 65,535 bytes each, by MQTT. But the broker
+ * may take the user name and the client id from a certificate: stage_request() checks their lengths.
  */
 #define USER_PROPERTIES_BYTES_MAX 65536
 
@@ -189,8 +190,9 @@ static int stage_request(struct plugin *plugin, const struct mosquitto_evt_messa
         struct connection *connection;
         int r;
 
-        if ((uint64_t)message->payloadlen + properties->user_properties.length + 4 * (uint64_t)UINT16_MAX >
-            REQUEST_BYTES_MAX)
+        if (strlen(client_id) > UINT16_MAX || request.username.length > UINT16_MAX ||
+            (uint64_t)message->payloadlen + properties->user_properties.length + 4 * (uint64_t)UINT16_MAX >
+                    REQUEST_BYTES_MAX)
                 return -E2BIG;
         r = open_connection(plugin, message->client, client_id, &connection);
         if (r < 0)
@@ -261,7 +263,7 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
                 return MOSQ_ERR_SUCCESS;
         case -ENOMEM:
                 return MOSQ_ERR_NOMEM;
-        default: /* too many or too large properties, or a repeated property */
+        default: /* too many or too large properties, a repeated property, or a too long name */
                 return MOSQ_ERR_ACL_DENIED;
         }
 }

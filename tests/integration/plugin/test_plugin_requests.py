@@ -85,6 +85,27 @@ def test_a_request_may_have_correlation_data_and_a_response_topic_of_any_length(
     assert (request.response_topic, request.correlation) == (topic, correlation)
 
 
+LONG_NAMES = """
+#include <string.h>
+int mosquitto_set_username(void *, const char *);
+static int name(void *client, int length)
+{ static char text[65537]; memset(text, 'u', length); text[length] = 0; return mosquitto_set_username(client, text); }
+"""
+
+
+def test_a_request_with_a_user_name_of_more_than_65535_bytes_is_refused(site_with, tmp_path):
+    """MQTT does not limit a user name that the broker takes from a certificate, or from a plugin, as here."""
+    naming = build_plugin(tmp_path, 3, "strncmp(client_id, \"u-\", 2) ? 0 : name(((struct connect *)data)->client, "
+                          "client_id[2] == 'l' ? 65536 : 65535)", LONG_NAMES)  # MOSQ_EVT_BASIC_AUTH
+    site = site_with(f"plugin {naming}")
+    peer, client = site.served(), site.connect("u-long")
+
+    assert client.request() == NOT_AUTHORIZED
+    assert site.connect("u-maximum").request() == SUCCESS
+
+    assert peer.next_request().username == "u" * 65535
+
+
 def encode_aliased(client, alias, topic, payload, properties=b""):
     """Encode a PUBLISH with a topic alias. The broker replaces an empty topic by the topic of the alias."""
     properties = b"\x23" + struct.pack("!H", alias) + properties
