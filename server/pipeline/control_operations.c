@@ -12,7 +12,7 @@ void pipeline_send(struct pipeline *pipeline, const struct message *message) {
 }
 
 void pipeline_kick(struct pipeline *pipeline, uint64_t connection) {
-        outbox_frames_kick(&pipeline->frames, connection);
+        outbox_frames_kick(&pipeline->outbox, connection);
 }
 
 /* request: the message of the present command, or one that has waited for its reply. */
@@ -70,7 +70,7 @@ int pipeline_reset(struct pipeline *pipeline) {
         if (r < 0)
                 return r;
 
-        outbox_messages_deinit(&pipeline->messages);
+        outbox_messages_deinit(&pipeline->outbox);
         engine_free(pipeline->state->engine);
         pipeline->state->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };

@@ -63,8 +63,6 @@ struct pipeline {
         struct batch batch;
         struct batch_commit commit;
         struct outbox outbox;
-        struct outbox_messages messages; /* backends of the outbox */
-        struct outbox_frames frames;
         struct work_clock clock;
         struct upkeep upkeep;
 

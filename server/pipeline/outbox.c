@@ -27,13 +27,12 @@ static void set_published_sequence(struct outbox *outbox, uint64_t sequence) {
         outbox->recipients_offset = 0;
 }
 
-void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, void *backend_data) {
+void outbox_open(struct outbox *outbox, const struct outbox_backend *backend) {
         bool was_kept = !outbox->backend || outbox->backend->is_kept;
 
         if (!was_kept || !backend->is_kept)
                 set_published_sequence(outbox, outbox->state->acknowledged);
         outbox->backend = backend;
-        outbox->backend_data = backend_data;
         outbox->status = OUTBOX_OPEN;
 }
 
@@ -117,8 +116,7 @@ static bool publish_notifications(struct outbox *outbox, uint64_t sequence) {
                 if (!outbox_has_room(outbox))
                         return false;
                 if (encoder_notification(outbox->encoder, next->version, next->value, &message) == 0) {
-                        outbox->backend->publish_notification(outbox->backend_data, next, &message,
-                                                              &recipients);
+                        outbox->backend->publish_notification(outbox, next, &message, &recipients);
                 } else {
                         struct recipient recipient;
 
@@ -175,7 +173,7 @@ static void answer_request(struct outbox *outbox, const struct pending_reply *pe
         message.has_expiry = pending->has_expiry;
         message.expiry_s = pending->has_expiry ? expiry_s : 0;
         is_published = !hooks || hooks->reply(hooks->userdata, pending->hook_number, &message, now);
-        outbox->backend->publish_reply(outbox->backend_data, pending, is_published ? &message : NULL);
+        outbox->backend->publish_reply(outbox, pending, is_published ? &message : NULL);
 }
 
 static bool publish_replies(struct outbox *outbox, struct now now) {
@@ -205,6 +203,6 @@ bool outbox_publish(struct outbox *outbox, struct now now) {
         for (; first < batch->n_replies_published; first++)
                 histogram_add(latencies, outbox->clock->read_ns - batch->replies[first].arrived_ns);
         if (is_published && outbox->backend)
-                outbox->backend->end_batch(outbox->backend_data);
+                outbox->backend->end_batch(outbox);
         return is_published;
 }

@@ -34,6 +34,8 @@
  *     outbox_close()   no broker is served any more
  */
 
+struct outbox;
+
 struct outbox_backend {
         /*
          * The transport keeps what is published for the next connection. So it is published also while
@@ -45,15 +47,41 @@ struct outbox_backend {
          * Publish the notification to recipients of the list while the transport has room, to one at
          * least. Remove these from the list. The notification may be of an earlier batch than outbox.batch.
          */
-        void (*publish_notification)(void *backend, const struct pending_notification *notification,
+        void (*publish_notification)(struct outbox *outbox, const struct pending_notification *notification,
                                      const struct message *message, struct slice *recipients);
 
         /* Publish the reply. message NULL: test control publishes it. */
-        void (*publish_reply)(void *backend, const struct pending_reply *pending,
+        void (*publish_reply)(struct outbox *outbox, const struct pending_reply *pending,
                               const struct message *message);
 
         /* All of outbox.batch is published. */
-        void (*end_batch)(void *backend);
+        void (*end_batch)(struct outbox *outbox);
+};
+
+/* Only for the backend pipeline/outbox_messages.c. Initialize it with zero. */
+struct outbox_messages {
+        struct registration **registrations; /* by message id; allocated by the first one */
+        size_t n_taken;                      /* of the notifications in the effects of the batch */
+        /*
+         * The notifications up to this one are acknowledged when the broker has acknowledged so many
+         * messages.
+         */
+        uint64_t checkpoint_sequence, checkpoint_n_sent;
+};
+
+/*
+ * Only for the backend pipeline/outbox_frames.c. Initialize it with zero, but deadline_ns with INT64_MAX.
+ * The caller may read deadline_ns: it is when outbox_frames_tick() has something to do.
+ */
+struct outbox_frames {
+        size_t bytes_max;             /* of a frame: outbox_frames_set_max_packet() */
+        int64_t deadline_ns;          /* for the next acknowledgement; INT64_MAX: none is awaited */
+        struct buf frame;             /* not published yet; empty without records */
+        size_t n_recipients;          /* of the notifications in it */
+        size_t broker_bytes;          /* the memory that their copies need in the broker */
+        struct buf properties;        /* of the record that is added; only to reuse its memory */
+        struct buf connections;       /* the recipients of this record; likewise */
+        uint32_t n_recipients_before; /* of the present notification, in earlier records */
 };
 
 enum outbox_status {
@@ -73,7 +101,6 @@ struct outbox {
         const struct hooks *hooks; /* NULL: none */
 
         const struct outbox_backend *backend; /* of the last outbox_open(); NULL: none */
-        void *backend_data;
         enum outbox_status status;
 
         uint64_t published_sequence; /* of the last notification that is published to all its recipients */
@@ -81,6 +108,9 @@ struct outbox {
 
         uint64_t n_sent;         /* messages published since the start, without those at QoS 0 */
         uint64_t n_acknowledged; /* of these messages, in their order */
+
+        struct outbox_messages messages;
+        struct outbox_frames frames;
 };
 
 /*
@@ -106,7 +136,7 @@ bool outbox_has_room(const struct outbox *outbox);
  * acknowledged, unless the transport has kept them and keeps them. The plugin drops what it has
  * published already.
  */
-void outbox_open(struct outbox *outbox, const struct outbox_backend *backend, void *backend_data);
+void outbox_open(struct outbox *outbox, const struct outbox_backend *backend);
 
 /*
  * No broker is served any more. Notifications wait. But a backend that is kept still publishes the

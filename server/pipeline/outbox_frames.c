@@ -7,10 +7,10 @@
 #include "base/time_units.h"
 #include "protocol/topics.h"
 
-void outbox_frames_deinit(struct outbox_frames *frames) {
-        buf_deinit(&frames->frame);
-        buf_deinit(&frames->properties);
-        buf_deinit(&frames->connections);
+void outbox_frames_deinit(struct outbox *outbox) {
+        buf_deinit(&outbox->frames.frame);
+        buf_deinit(&outbox->frames.properties);
+        buf_deinit(&outbox->frames.connections);
 }
 
 static void reset_frame(struct outbox_frames *frames) {
@@ -24,51 +24,50 @@ static struct message frame_message(struct slice payload) {
 }
 
 /* A longer payload has a longer length in its packet: after the first guess, at most 3 bytes too long. */
-void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_bytes_max) {
+void outbox_frames_set_max_packet(struct outbox *outbox, uint64_t packet_bytes_max) {
         struct message message = frame_message((struct slice){ 0 });
         uint64_t n_bytes = message_packet_size(&message);
 
-        frames->bytes_max = SIZE_MAX;
+        outbox->frames.bytes_max = SIZE_MAX;
         if (packet_bytes_max == 0)
                 return;
 
         message.payload.length = packet_bytes_max > n_bytes ? (size_t)(packet_bytes_max - n_bytes) : 0;
         while (message.payload.length > 0 && message_packet_size(&message) > packet_bytes_max)
                 message.payload.length--;
-        frames->bytes_max = message.payload.length;
+        outbox->frames.bytes_max = message.payload.length;
 }
 
-void outbox_frames_drop(struct outbox_frames *frames) {
-        reset_frame(frames);
-        buf_reset(&frames->properties);
-        buf_reset(&frames->connections);
-        frames->deadline_ns = INT64_MAX;
+void outbox_frames_drop(struct outbox *outbox) {
+        reset_frame(&outbox->frames);
+        buf_reset(&outbox->frames.properties);
+        buf_reset(&outbox->frames.connections);
+        outbox->frames.deadline_ns = INT64_MAX;
 }
 
 /* 1. Frames */
 
-static bool is_open_for_frames(const struct outbox_frames *frames) {
-        return frames->outbox->status == OUTBOX_OPEN && frames->outbox->backend == &outbox_frames_backend;
+static bool is_open_for_frames(const struct outbox *outbox) {
+        return outbox->status == OUTBOX_OPEN && outbox->backend == &outbox_frames_backend;
 }
 
 /* After a failure publish nothing: an END must not follow a lost reply. */
-void outbox_frames_flush(struct outbox_frames *frames) {
-        struct message message = frame_message(buf_slice(&frames->frame));
+void outbox_frames_flush(struct outbox *outbox) {
+        struct message message = frame_message(buf_slice(&outbox->frames.frame));
 
-        message.broker_bytes = message.payload.length + frames->broker_bytes;
-        if (message.payload.length > 0 && is_open_for_frames(frames) &&
-            outbox_send(frames->outbox, &message) < 0)
-                outbox_fail(frames->outbox);
-        reset_frame(frames);
+        message.broker_bytes = message.payload.length + outbox->frames.broker_bytes;
+        if (message.payload.length > 0 && is_open_for_frames(outbox) && outbox_send(outbox, &message) < 0)
+                outbox_fail(outbox);
+        reset_frame(&outbox->frames);
 }
 
 /* Publish a frame without records, after the others. */
-static void request_acknowledgement(struct outbox_frames *frames) {
-        outbox_frames_flush(frames);
-        frame_to_plugin_append(&frames->frame);
-        if (buf_failed(&frames->frame))
-                outbox_lose(frames->outbox);
-        outbox_frames_flush(frames);
+static void request_acknowledgement(struct outbox *outbox) {
+        outbox_frames_flush(outbox);
+        frame_to_plugin_append(&outbox->frames.frame);
+        if (buf_failed(&outbox->frames.frame))
+                outbox_lose(outbox);
+        outbox_frames_flush(outbox);
 }
 
 /* 2. Records */
@@ -88,19 +87,20 @@ static bool has_room_for(const struct outbox_frames *frames, size_t n_bytes, siz
  * 0, also if memory is short: outbox_lose(). -EMSGSIZE: the record alone exceeds the largest
  * packet, and nothing is added.
  */
-static int add_record(struct outbox_frames *frames, const struct frame_to_plugin_record *record,
+static int add_record(struct outbox *outbox, const struct frame_to_plugin_record *record,
                       size_t broker_bytes) {
+        struct outbox_frames *frames = &outbox->frames;
         bool is_notification = record->kind == FRAME_NOTIFICATION;
         size_t n_recipients = is_notification ? frame_n_recipients(&record->notification) : 0;
         size_t n_bytes = frame_to_plugin_record_size(record);
 
-        if (!is_open_for_frames(frames))
+        if (!is_open_for_frames(outbox))
                 return 0;
         if (FRAME_TO_PLUGIN_HEADER_SIZE + n_bytes > frames->bytes_max)
                 return -EMSGSIZE;
 
         if (frames->frame.length > 0 && !has_room_for(frames, n_bytes, n_recipients, broker_bytes))
-                outbox_frames_flush(frames);
+                outbox_frames_flush(outbox);
         if (frames->frame.length == 0)
                 frame_to_plugin_append(&frames->frame);
         frame_to_plugin_append_record(&frames->frame, record);
@@ -108,7 +108,7 @@ static int add_record(struct outbox_frames *frames, const struct frame_to_plugin
         frames->broker_bytes += broker_bytes;
         if (buf_failed(&frames->frame) || buf_failed(&frames->properties) ||
             buf_failed(&frames->connections))
-                outbox_lose(frames->outbox);
+                outbox_lose(outbox);
         return 0;
 }
 
@@ -119,18 +119,18 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
         return buf_slice(&frames->properties);
 }
 
-void outbox_frames_send_first(struct outbox_frames *frames, uint64_t ended_number) {
+void outbox_frames_send_first(struct outbox *outbox, uint64_t ended_number) {
         const struct frame_to_plugin_record record = { .kind = FRAME_END,
                                                        .end = { .record_number = ended_number } };
 
-        (void)add_record(frames, &record, 0);
-        outbox_frames_flush(frames);
+        (void)add_record(outbox, &record, 0);
+        outbox_frames_flush(outbox);
 }
 
-void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection) {
+void outbox_frames_kick(struct outbox *outbox, uint64_t connection) {
         const struct frame_to_plugin_record record = { .kind = FRAME_KICK, .connection = connection };
 
-        (void)add_record(frames, &record, 0);
+        (void)add_record(outbox, &record, 0);
 }
 
 /* 3. Notifications */
@@ -186,24 +186,25 @@ static struct slice take_recipients(const struct outbox_frames *frames,
 }
 
 /* Set the recipients of the record. Returns the memory that their copies need in the broker. */
-static size_t set_recipients(struct outbox_frames *frames, const struct pending_notification *notification,
+static size_t set_recipients(struct outbox *outbox, const struct pending_notification *notification,
                              struct slice recipients, struct frame_to_plugin_record *record) {
         struct recipient recipient;
         size_t n_bytes = 0;
 
-        buf_reset(&frames->connections);
+        buf_reset(&outbox->frames.connections);
         while (recipients_next(&recipients, &recipient))
-                for (int i = outbox_n_copies(frames->outbox, notification, &recipient); i > 0; i--) {
+                for (int i = outbox_n_copies(outbox, notification, &recipient); i > 0; i--) {
                         n_bytes += broker_bytes_of_copy(&record->notification, &recipient);
-                        frame_recipient_append(&frames->connections, recipient.connection);
+                        frame_recipient_append(&outbox->frames.connections, recipient.connection);
                 }
-        record->notification.recipients = buf_slice(&frames->connections);
+        record->notification.recipients = buf_slice(&outbox->frames.connections);
         return n_bytes;
 }
 
-static void frames_publish_notification(void *backend, const struct pending_notification *notification,
+static void frames_publish_notification(struct outbox *outbox,
+                                        const struct pending_notification *notification,
                                         const struct message *message, struct slice *recipients) {
-        struct outbox_frames *frames = backend;
+        struct outbox_frames *frames = &outbox->frames;
         struct frame_to_plugin_record record = {
                 .kind = FRAME_NOTIFICATION,
                 .notification = { .sequence = notification->sequence,
@@ -213,7 +214,7 @@ static void frames_publish_notification(void *backend, const struct pending_noti
         };
         struct frame_notification *part = &record.notification;
 
-        if (frames->outbox->recipients_offset == 0)
+        if (outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
         do { /* test control can omit all recipients: then one record without recipients is added */
                 struct slice taken;
@@ -221,102 +222,98 @@ static void frames_publish_notification(void *backend, const struct pending_noti
 
                 part->recipients = (struct slice){ 0 };
                 taken = take_recipients(frames, &record, recipients);
-                broker_bytes = set_recipients(frames, notification, taken, &record);
+                broker_bytes = set_recipients(outbox, notification, taken, &record);
                 n = frame_n_recipients(part);
                 part->index = frames->n_recipients_before;
                 part->is_last = recipients->length == 0;
                 frames->n_recipients_before += (uint32_t)n;
-                if (add_record(frames, &record, broker_bytes) == 0)
-                        outbox_count_notifications(frames->outbox, notification, n);
+                if (add_record(outbox, &record, broker_bytes) == 0)
+                        outbox_count_notifications(outbox, notification, n);
                 else /* it is too large: the recipients would wait for it forever */
                         for (size_t i = 0; i < n; i++)
-                                outbox_frames_kick(frames, frame_recipient(part, i));
-        } while (recipients->length > 0 && outbox_has_room(frames->outbox));
-        frames->deadline_ns = frames->outbox->clock->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
+                                outbox_frames_kick(outbox, frame_recipient(part, i));
+        } while (recipients->length > 0 && outbox_has_room(outbox));
+        frames->deadline_ns = outbox->clock->read_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
 }
 
 /* 4. Acknowledgements */
 
-static bool is_acknowledgement_awaited(const struct outbox_frames *frames) {
-        return is_open_for_frames(frames) &&
-               frames->outbox->published_sequence > frames->outbox->state->acknowledged;
+static bool is_acknowledgement_awaited(const struct outbox *outbox) {
+        return is_open_for_frames(outbox) && outbox->published_sequence > outbox->state->acknowledged;
 }
 
-void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence) {
-        if (sequence <= frames->outbox->published_sequence)
-                state_acknowledge(frames->outbox->state, sequence);
-        if (!is_acknowledgement_awaited(frames))
-                frames->deadline_ns = INT64_MAX;
+void outbox_frames_acknowledged(struct outbox *outbox, uint64_t sequence) {
+        if (sequence <= outbox->published_sequence)
+                state_acknowledge(outbox->state, sequence);
+        if (!is_acknowledgement_awaited(outbox))
+                outbox->frames.deadline_ns = INT64_MAX;
 }
 
 /* If no change is published completely, the next notification sets the deadline. */
-void outbox_frames_tick(struct outbox_frames *frames, struct now now) {
-        if (now.mono_ns < frames->deadline_ns)
+void outbox_frames_tick(struct outbox *outbox, struct now now) {
+        if (now.mono_ns < outbox->frames.deadline_ns)
                 return;
 
-        frames->deadline_ns = INT64_MAX;
-        if (!is_acknowledgement_awaited(frames))
+        outbox->frames.deadline_ns = INT64_MAX;
+        if (!is_acknowledgement_awaited(outbox))
                 return;
-        frames->deadline_ns = now.mono_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
-        request_acknowledgement(frames);
+        outbox->frames.deadline_ns = now.mono_ns + ACKNOWLEDGEMENT_TIMEOUT_NS;
+        request_acknowledgement(outbox);
 }
 
 /* 5. Replies */
 
 /* The registrations of the request's connection, after the batch. */
-static enum frame_tracking connection_tracking(const struct outbox_frames *frames,
+static enum frame_tracking connection_tracking(const struct outbox *outbox,
                                                const struct pending_reply *pending) {
         if (pending->verb != VERB_KEYNOTIFY)
                 return FRAME_TRACKING_UNCHANGED;
-        return registrations_of_connection(engine_registrations(frames->outbox->state->engine),
-                                           pending->connection)
+        return registrations_of_connection(engine_registrations(outbox->state->engine), pending->connection)
                        ? FRAME_TRACKED
                        : FRAME_UNTRACKED;
 }
 
 /* message NULL: the plugin publishes none. Returns the result of add_record(). */
-static int add_reply(struct outbox_frames *frames, const struct pending_reply *pending,
+static int add_reply(struct outbox *outbox, const struct pending_reply *pending,
                      const struct message *message) {
         struct frame_to_plugin_record record = {
                 .kind = FRAME_REPLY,
                 .reply = { .record_number = pending->record_number,
-                           .tracking = connection_tracking(frames, pending),
+                           .tracking = connection_tracking(outbox, pending),
                            .has_message = message },
         };
 
         if (message) {
-                record.reply.properties = encode_properties(frames, message);
+                record.reply.properties = encode_properties(&outbox->frames, message);
                 record.reply.payload = message->payload;
         }
-        return add_record(frames, &record, 0);
+        return add_record(outbox, &record, 0);
 }
 
 /* A reply that fits in a packet with a short Response Topic may be too large for a frame. */
-static void frames_publish_reply(void *backend, const struct pending_reply *pending,
+static void frames_publish_reply(struct outbox *outbox, const struct pending_reply *pending,
                                  const struct message *message) {
         static const struct reply too_large = { .result.outcome = OUTCOME_REPLY_TOO_LARGE };
-        struct outbox_frames *frames = backend;
         struct message error;
 
-        if (add_reply(frames, pending, message) != -EMSGSIZE)
+        if (add_reply(outbox, pending, message) != -EMSGSIZE)
                 return;
-        if (encoder_reply(frames->outbox->encoder, &too_large, &error) < 0)
-                outbox_lose(frames->outbox);
+        if (encoder_reply(outbox->encoder, &too_large, &error) < 0)
+                outbox_lose(outbox);
         else
-                (void)add_reply(frames, pending, &error);
+                (void)add_reply(outbox, pending, &error);
 }
 
 /* Report the end of the batch's records, and how long the batch has taken without its commit. */
-static void frames_end_batch(void *backend) {
-        struct outbox_frames *frames = backend;
-        const struct batch *batch = frames->outbox->batch;
+static void frames_end_batch(struct outbox *outbox) {
+        const struct batch *batch = outbox->batch;
         const struct frame_to_plugin_record record = {
                 .kind = FRAME_END, .end = { batch->last_record_number, (uint64_t)batch->work_ns }
         };
 
         if (batch->last_record_number > 0)
-                (void)add_record(frames, &record, 0);
-        outbox_frames_flush(frames);
+                (void)add_record(outbox, &record, 0);
+        outbox_frames_flush(outbox);
 }
 
 const struct outbox_backend outbox_frames_backend = {

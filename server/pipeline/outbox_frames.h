@@ -21,17 +21,6 @@
  * is lost. After WELCOME the plugin sends the requests again, and the store repeats the replies and
  * the notifications.
  */
-struct outbox_frames {
-        struct outbox *outbox;        /* borrowed */
-        size_t bytes_max;             /* of a frame: outbox_frames_set_max_packet() */
-        int64_t deadline_ns;          /* for the next acknowledgement; INT64_MAX: none is awaited */
-        struct buf frame;             /* not published yet; empty without records */
-        size_t n_recipients;          /* of the notifications in it */
-        size_t broker_bytes;          /* the memory that their copies need in the broker */
-        struct buf properties;        /* of the record that is added; only to reuse its memory */
-        struct buf connections;       /* the recipients of this record; likewise */
-        uint32_t n_recipients_before; /* of the present notification, in earlier records */
-};
 
 #define OUTBOX_FRAMES_BYTES_MAX        ((size_t)256 << 10)
 #define OUTBOX_FRAMES_RECIPIENTS_MAX   100
@@ -39,28 +28,28 @@ struct outbox_frames {
 
 extern const struct outbox_backend outbox_frames_backend;
 
-void outbox_frames_deinit(struct outbox_frames *frames);
+void outbox_frames_deinit(struct outbox *outbox);
 
 /* Set the broker's maximum packet size; 0: no limit. Before the first call, no record fits. */
-void outbox_frames_set_max_packet(struct outbox_frames *frames, uint64_t packet_bytes_max);
+void outbox_frames_set_max_packet(struct outbox *outbox, uint64_t packet_bytes_max);
 
 /* HELLO is sent: drop the records that are not published. */
-void outbox_frames_drop(struct outbox_frames *frames);
+void outbox_frames_drop(struct outbox *outbox);
 
 /*
  * The broker is served from now on: publish the first frame. The records up to this number end without
  * an execution; 0: none.
  */
-void outbox_frames_send_first(struct outbox_frames *frames, uint64_t ended_number);
+void outbox_frames_send_first(struct outbox *outbox, uint64_t ended_number);
 
 /* A frame says that the plugin has published the notifications up to this sequence. */
-void outbox_frames_acknowledged(struct outbox_frames *frames, uint64_t sequence);
+void outbox_frames_acknowledged(struct outbox *outbox, uint64_t sequence);
 
 /* If the deadline has passed, publish a frame without records: the plugin answers it with a frame. */
-void outbox_frames_tick(struct outbox_frames *frames, struct now now);
+void outbox_frames_tick(struct outbox *outbox, struct now now);
 
 /* Add a kick of this connection. Does nothing while the outbox is not open with this backend. */
-void outbox_frames_kick(struct outbox_frames *frames, uint64_t connection);
+void outbox_frames_kick(struct outbox *outbox, uint64_t connection);
 
 /* Publish the frame, if it has a record. */
-void outbox_frames_flush(struct outbox_frames *frames);
+void outbox_frames_flush(struct outbox *outbox);

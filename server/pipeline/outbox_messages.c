@@ -9,7 +9,9 @@
 
 #define N_IDS 65536
 
-void outbox_messages_deinit(struct outbox_messages *messages) {
+void outbox_messages_deinit(struct outbox *outbox) {
+        struct outbox_messages *messages = &outbox->messages;
+
         for (size_t i = 0; i < N_IDS && messages->registrations; i++)
                 registration_unref(messages->registrations[i]);
         free(messages->registrations);
@@ -22,8 +24,8 @@ void outbox_messages_deinit(struct outbox_messages *messages) {
  * PUBACKs have the order of the messages. So after checkpoint_n_sent PUBACKs, the broker has received
  * the messages sent before. If there are no messages without PUBACK, it has received all of them.
  */
-static void remove_acknowledged(struct outbox_messages *messages) {
-        const struct outbox *outbox = messages->outbox;
+static void remove_acknowledged(struct outbox *outbox) {
+        struct outbox_messages *messages = &outbox->messages;
         bool is_all_acknowledged = outbox->n_acknowledged == outbox->n_sent;
 
         if (outbox->backend != &outbox_messages_backend || outbox->state->notifications.n_pending == 0 ||
@@ -59,8 +61,9 @@ static void remember_registration(struct outbox_messages *messages, struct regis
  * earlier batch. Do not search for it: a registration that is found now may be newer than the
  * notification.
  */
-static struct registration *take_registration(struct outbox_messages *messages, uint64_t sequence) {
-        const struct batch *batch = messages->outbox->batch;
+static struct registration *take_registration(struct outbox *outbox, uint64_t sequence) {
+        struct outbox_messages *messages = &outbox->messages;
+        const struct batch *batch = outbox->batch;
         const struct notification *notifications = batch->effects.notifications;
 
         if (sequence <= batch->sequence_before)
@@ -73,12 +76,10 @@ static struct registration *take_registration(struct outbox_messages *messages, 
 }
 
 /* registration: of the recipient; NULL if it is not known. */
-static void publish_to_client(struct outbox_messages *messages,
-                              const struct pending_notification *notification,
+static void publish_to_client(struct outbox *outbox, const struct pending_notification *notification,
                               const struct recipient *recipient, struct registration *registration,
                               struct message message) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
-        struct outbox *outbox = messages->outbox;
         int id;
 
         topic_append_notify(&topic, recipient->client, notification->key);
@@ -92,55 +93,48 @@ static void publish_to_client(struct outbox_messages *messages,
                 return;
 
         if (registration)
-                remember_registration(messages, registration, (uint16_t)id);
+                remember_registration(&outbox->messages, registration, (uint16_t)id);
         outbox_count_notifications(outbox, notification, 1);
 }
 
 /* Skip connections: they ended with the broker that had the plugin. */
-static void messages_publish_notification(void *backend, const struct pending_notification *notification,
+static void messages_publish_notification(struct outbox *outbox,
+                                          const struct pending_notification *notification,
                                           const struct message *message, struct slice *recipients) {
-        struct outbox_messages *messages = backend;
         struct recipient recipient;
 
-        while (outbox_has_room(messages->outbox) && recipients_next(recipients, &recipient)) {
-                struct registration *registration = take_registration(messages, notification->sequence);
-                int n = recipient.connection == 0
-                                ? outbox_n_copies(messages->outbox, notification, &recipient)
-                                : 0;
+        while (outbox_has_room(outbox) && recipients_next(recipients, &recipient)) {
+                struct registration *registration = take_registration(outbox, notification->sequence);
+                int n = recipient.connection == 0 ? outbox_n_copies(outbox, notification, &recipient) : 0;
 
                 for (; n > 0; n--)
-                        publish_to_client(messages, notification, &recipient, registration, *message);
+                        publish_to_client(outbox, notification, &recipient, registration, *message);
         }
 }
 
-static void messages_publish_reply(void *backend, const struct pending_reply *pending,
+static void messages_publish_reply(struct outbox *outbox, const struct pending_reply *pending,
                                    const struct message *message) {
-        struct outbox_messages *messages = backend;
-
         (void)pending;
-        remove_acknowledged(messages); /* the checkpoint of the notifications is before the reply */
+        remove_acknowledged(outbox); /* the checkpoint of the notifications is before the reply */
         if (message)
-                outbox_send(messages->outbox, message);
+                outbox_send(outbox, message);
 }
 
 /* 3. PUBACKs and the end of a batch */
 
 /* No PUBACK follows if all recipients of the last notifications were skipped. */
-static void messages_end_batch(void *backend) {
-        struct outbox_messages *messages = backend;
-
-        messages->n_taken = 0;
-        remove_acknowledged(messages);
+static void messages_end_batch(struct outbox *outbox) {
+        outbox->messages.n_taken = 0;
+        remove_acknowledged(outbox);
 }
 
-struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id) {
+struct registration *outbox_messages_acknowledged(struct outbox *outbox, uint16_t id) {
         struct registration *registration = NULL;
-        struct outbox *outbox = messages->outbox;
 
         outbox->n_acknowledged++;
-        remove_acknowledged(messages);
-        if (messages->registrations)
-                registration = take_ptr(&messages->registrations[id]);
+        remove_acknowledged(outbox);
+        if (outbox->messages.registrations)
+                registration = take_ptr(&outbox->messages.registrations[id]);
         if (outbox->status == OUTBOX_OPEN && outbox->backend == &outbox_messages_backend)
                 return registration;
 

@@ -12,23 +12,13 @@
  * registrations of a notification are known while its batch is published. After a restart or a reconnect,
  * the PUBACK of a notification of an earlier batch reports nothing; that of the client's next one does.
  */
-struct outbox_messages {
-        struct outbox *outbox;               /* borrowed */
-        struct registration **registrations; /* by message id; allocated by the first one */
-        size_t n_taken;                      /* of the notifications in the effects of the batch */
-        /*
-         * The notifications up to this one are acknowledged when the broker has acknowledged so many
-         * messages.
-         */
-        uint64_t checkpoint_sequence, checkpoint_n_sent;
-};
 
 extern const struct outbox_backend outbox_messages_backend;
 
-void outbox_messages_deinit(struct outbox_messages *messages);
+void outbox_messages_deinit(struct outbox *outbox);
 
 /*
  * The broker has acknowledged the message with this id. Returns the registration whose notification
  * it was, if the outbox is open with this backend; else NULL. The caller owns the reference.
  */
-struct registration *outbox_messages_acknowledged(struct outbox_messages *messages, uint16_t id);
+struct registration *outbox_messages_acknowledged(struct outbox *outbox, uint16_t id);

@@ -117,7 +117,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         companion_hello_key(peer->secret, hello.number, hello.key);
         memcpy(peer->hello_key, hello.key, sizeof(hello.key));
         queue_expect_frames(&pipeline->queue, hello.key);
-        outbox_frames_drop(&pipeline->frames);
+        outbox_frames_drop(&pipeline->outbox);
         handshake_hello_append(&payload, &hello);
         message.payload = buf_slice(&payload);
         if (!buf_failed(&payload) && outbox_send(&pipeline->outbox, &message) >= 0)
@@ -259,13 +259,13 @@ static void kick_stale_clients(struct pipeline *pipeline, struct slice connectio
                 if (connection.is_tracked && !(connection.is_pending && may_register_again) &&
                     !registrations_of_connection(engine_registrations(pipeline->state->engine),
                                                  connection.number))
-                        outbox_frames_kick(&pipeline->frames, connection.number);
-        outbox_frames_flush(&pipeline->frames);
+                        outbox_frames_kick(&pipeline->outbox, connection.number);
+        outbox_frames_flush(&pipeline->outbox);
 }
 
 static void serve_plain(struct pipeline *pipeline) {
         enter_state(&pipeline->peer, PEER_PLAIN, INT64_MAX);
-        outbox_open(&pipeline->outbox, &outbox_messages_backend, &pipeline->messages);
+        outbox_open(&pipeline->outbox, &outbox_messages_backend);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_PLAIN);
 }
 
@@ -273,8 +273,8 @@ static void serve_plugin(struct pipeline *pipeline) {
         struct peer *peer = &pipeline->peer;
 
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
-        outbox_open(&pipeline->outbox, &outbox_frames_backend, &pipeline->frames);
-        outbox_frames_send_first(&pipeline->frames, pipeline->state->served.ended_number);
+        outbox_open(&pipeline->outbox, &outbox_frames_backend);
+        outbox_frames_send_first(&pipeline->outbox, pipeline->state->served.ended_number);
         kick_stale_clients(pipeline, peer->welcome.connections);
         drop_welcome(peer);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);

@@ -37,9 +37,8 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                             .counters = &pipeline->counters,
                             .drops = &pipeline->drops,
                             .encoder = &pipeline->encoder,
-                            .clock = &pipeline->clock },
-                .messages.outbox = &pipeline->outbox,
-                .frames = { .outbox = &pipeline->outbox, .deadline_ns = INT64_MAX },
+                            .clock = &pipeline->clock,
+                            .frames.deadline_ns = INT64_MAX },
                 .peer = { .deadline_ns = INT64_MAX,
                           .requires_plugin = config->requires_plugin,
                           .run = config->run,
@@ -56,8 +55,8 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         if (!pipeline)
                 return NULL;
 
-        outbox_messages_deinit(&pipeline->messages);
-        outbox_frames_deinit(&pipeline->frames);
+        outbox_messages_deinit(&pipeline->outbox);
+        outbox_frames_deinit(&pipeline->outbox);
         queue_deinit(&pipeline->queue);
         peer_deinit(&pipeline->peer);
         batch_deinit(&pipeline->batch);
@@ -189,7 +188,7 @@ static void queue_frame(struct pipeline *pipeline, struct slice box, struct now 
         r = queue_add_frame(&pipeline->queue, box, now.mono_ns, &header);
         if (r == QUEUE_FRAME_ADDED) {
                 pipeline->plugin_counters = header.counters;
-                outbox_frames_acknowledged(&pipeline->frames, header.published);
+                outbox_frames_acknowledged(&pipeline->outbox, header.published);
         } else if (r != QUEUE_FRAME_IGNORED) {
                 peer_lost_frame(pipeline, r);
         }
@@ -240,7 +239,7 @@ int pipeline_request(struct pipeline *pipeline, const struct message *message,
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_REACHED : EVENT_REACHED };
 
-        notified.registration = outbox_messages_acknowledged(&pipeline->messages, id);
+        notified.registration = outbox_messages_acknowledged(&pipeline->outbox, id);
         if (notified.registration && pipeline->batch.state == BATCH_OPEN)
                 engine_step(pipeline->state->engine, &notified, now, &pipeline->batch.effects);
         registration_unref(notified.registration);
@@ -263,7 +262,7 @@ void pipeline_set_limits(struct pipeline *pipeline, struct engine_limits limits)
 }
 
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
-        outbox_frames_set_max_packet(&pipeline->frames, n_bytes);
+        outbox_frames_set_max_packet(&pipeline->outbox, n_bytes);
         engine_set_packet_limits(pipeline->state->engine,
                                  encoder_packet_limits(&pipeline->encoder, n_bytes));
 }

@@ -41,7 +41,7 @@ static int64_t lease_renewal_ns(const struct pipeline *pipeline) {
 
 void upkeep_tick(struct pipeline *pipeline, struct now now) {
         peer_tick(&pipeline->peer, now);
-        outbox_frames_tick(&pipeline->frames, now);
+        outbox_frames_tick(&pipeline->outbox, now);
         requesters_expire(&pipeline->requesters, now.mono_ns);
         if (now.mono_ns >= pipeline->upkeep.next_tick_ns)
                 tick_engine(pipeline, now);
@@ -64,7 +64,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
         if (deadline_ns < pipeline->upkeep.next_tick_ns)
                 deadline_ns = pipeline->upkeep.next_tick_ns;
         deadline_ns = earlier_deadline(deadline_ns, lease_renewal_ns(pipeline));
-        deadline_ns = earlier_deadline(deadline_ns, pipeline->frames.deadline_ns);
+        deadline_ns = earlier_deadline(deadline_ns, pipeline->outbox.frames.deadline_ns);
         deadline_ns = earlier_deadline(deadline_ns, requesters_next_deadline(&pipeline->requesters));
         return earlier_deadline(deadline_ns, pipeline->peer.deadline_ns);
 }

@@ -21,8 +21,6 @@ static struct drops drops;
 static struct work_clock work_clock;
 static struct outbox outbox;
 static struct batch batch;
-static struct outbox_messages messages;
-static struct outbox_frames frames;
 static uint16_t n_sent;  /* messages, and records of frames */
 static uint16_t n_asked; /* frames without records */
 
@@ -69,16 +67,15 @@ static void setup(void) {
                                   .counters = &counters,
                                   .drops = &drops,
                                   .encoder = &encoder,
-                                  .clock = &work_clock };
-        messages.outbox = &outbox;
-        frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
-        outbox_frames_set_max_packet(&frames, 0);
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
+                                  .clock = &work_clock,
+                                  .frames.deadline_ns = INT64_MAX };
+        outbox_frames_set_max_packet(&outbox, 0);
+        outbox_open(&outbox, &outbox_frames_backend);
 }
 
 static void teardown(void) {
-        outbox_messages_deinit(&messages);
-        outbox_frames_deinit(&frames);
+        outbox_messages_deinit(&outbox);
+        outbox_frames_deinit(&outbox);
         encoder_deinit(&encoder);
         notification_queue_deinit(&state.notifications);
         batch_deinit(&batch);
@@ -114,38 +111,38 @@ Test(outbox, keeps_published_changes_until_they_are_acknowledged) {
         commit_changes(1);
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 3);
-        outbox_frames_acknowledged(&frames, 1);
+        outbox_frames_acknowledged(&outbox, 1);
         cr_expect_eq(state.notifications.n_pending, 2);
         cr_expect_eq(state.acknowledged, 1);
-        outbox_frames_acknowledged(&frames, 3);
+        outbox_frames_acknowledged(&outbox, 3);
         cr_expect_eq(state.acknowledged, 1, "the third one is not published");
 
         outbox_close(&outbox);
         cr_expect_not(outbox_is_waiting(&outbox));
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        outbox_open(&outbox, &outbox_frames_backend);
         publish();
         cr_expect_eq(n_sent, 4, "the second one is published again");
         cr_expect_not(outbox_is_waiting(&outbox));
-        outbox_frames_acknowledged(&frames, 3);
+        outbox_frames_acknowledged(&outbox, 3);
         cr_expect_eq(state.notifications.n_pending, 0);
         cr_expect_eq(state.notifications.n_bytes, 0);
 }
 
 Test(outbox, does_not_publish_again_if_no_broker_has_the_plugin) {
-        outbox_open(&outbox, &outbox_messages_backend, &messages);
-        outbox_open(&outbox, &outbox_messages_backend, &messages);
+        outbox_open(&outbox, &outbox_messages_backend);
+        outbox_open(&outbox, &outbox_messages_backend);
         add_watcher(&table, S("c"), S("k"), 0);
         commit_changes(2);
         publish();
         cr_expect_eq(n_sent, 2);
         outbox_close(&outbox);
-        outbox_open(&outbox, &outbox_messages_backend, &messages);
+        outbox_open(&outbox, &outbox_messages_backend);
         publish();
         cr_expect_eq(n_sent, 2);
         cr_expect_eq(state.notifications.n_pending, 2);
 
         for (uint16_t id = 1; id <= 2; id++)
-                registration_unref(outbox_messages_acknowledged(&messages, id));
+                registration_unref(outbox_messages_acknowledged(&outbox, id));
         cr_expect_eq(state.notifications.n_pending, 0);
 }
 
@@ -173,14 +170,14 @@ Test(outbox, requests_delivered_again_after_the_deadline) {
         add_watcher(&table, S("c"), S("k"), 7);
         commit_changes(1);
         publish();
-        cr_expect_neq(frames.deadline_ns, INT64_MAX);
-        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns - 1 });
+        cr_expect_neq(outbox.frames.deadline_ns, INT64_MAX);
+        outbox_frames_tick(&outbox, (struct now){ .mono_ns = outbox.frames.deadline_ns - 1 });
         cr_expect_eq(n_asked, 0);
-        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns });
+        outbox_frames_tick(&outbox, (struct now){ .mono_ns = outbox.frames.deadline_ns });
         cr_expect_eq(n_asked, 1);
         cr_expect_eq(n_sent, 1);
-        outbox_frames_acknowledged(&frames, 1);
-        cr_expect_eq(frames.deadline_ns, INT64_MAX);
+        outbox_frames_acknowledged(&outbox, 1);
+        cr_expect_eq(outbox.frames.deadline_ns, INT64_MAX);
 }
 
 Test(outbox, does_not_keep_up_with_many_notifications_or_many_bytes) {

@@ -40,7 +40,6 @@ static struct drops drops;
 static struct work_clock work_clock;
 static struct state state; /* without pending notifications */
 static struct outbox outbox;
-static struct outbox_frames frames;
 
 static void setup(void) {
         publish_result = 0;
@@ -53,16 +52,16 @@ static void setup(void) {
                 .drops = &drops,
                 .encoder = &encoder,
                 .clock = &work_clock,
+                .frames.deadline_ns = INT64_MAX,
         };
-        frames = (struct outbox_frames){ .outbox = &outbox, .deadline_ns = INT64_MAX };
-        outbox_frames_set_max_packet(&frames, 0);
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        outbox_frames_set_max_packet(&outbox, 0);
+        outbox_open(&outbox, &outbox_frames_backend);
 }
 
 static void teardown(void) {
         while (n_published > 0)
                 free(published[--n_published]);
-        outbox_frames_deinit(&frames);
+        outbox_frames_deinit(&outbox);
         encoder_deinit(&encoder);
 }
 
@@ -89,7 +88,7 @@ static struct frame_to_plugin_record take_record(struct slice *records) {
 /* 2. Records */
 
 static void reply_with(uint64_t number, const struct message *message) {
-        outbox_frames_backend.publish_reply(&frames, &(struct pending_reply){ .record_number = number },
+        outbox_frames_backend.publish_reply(&outbox, &(struct pending_reply){ .record_number = number },
                                             message);
 }
 
@@ -105,7 +104,7 @@ static void end_batch(uint64_t last_number) {
         struct batch batch = { .last_record_number = last_number, .work_ns = 1000 };
 
         outbox.batch = &batch;
-        outbox_frames_backend.end_batch(&frames);
+        outbox_frames_backend.end_batch(&outbox);
 }
 
 /* A change with this sequence and a value of n_bytes; its recipients are the connections 1 to n. */
@@ -121,7 +120,7 @@ static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
         for (size_t i = 1; i <= n_recipients; i++)
                 recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
         notification.recipients = buf_slice(&recipients);
-        outbox_frames_backend.publish_notification(&frames, &notification, &message,
+        outbox_frames_backend.publish_notification(&outbox, &notification, &message,
                                                    &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
         buf_deinit(&recipients);
@@ -138,10 +137,10 @@ Test(outbox_frames, has_the_records_in_their_order) {
 
         notify(7, 2, 10);
         reply_with(3, &message);
-        outbox_frames_kick(&frames, 9);
+        outbox_frames_kick(&outbox, 9);
         cr_expect_eq(n_published, 0);
         end_batch(3);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_assert_eq(n_published, 1);
 
         records = records_of(0);
@@ -182,7 +181,7 @@ Test(outbox_frames, has_a_reply_without_a_message) {
         struct slice records;
 
         reply_with(3, NULL);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         records = records_of(0);
         record = take_record(&records);
         cr_expect_eq(record.kind, FRAME_REPLY);
@@ -190,8 +189,8 @@ Test(outbox_frames, has_a_reply_without_a_message) {
 }
 
 Test(outbox_frames, does_not_count_on_an_acknowledgement) {
-        outbox_frames_kick(&frames, 1);
-        outbox_frames_flush(&frames);
+        outbox_frames_kick(&outbox, 1);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 1);
         cr_expect_eq(outbox.n_sent, 0, "QoS 0 has no PUBACK");
 }
@@ -232,7 +231,7 @@ static void expect_replies(uint64_t n, size_t n_bytes) {
 Test(outbox_frames, has_several_frames_if_the_records_exceed_its_size) {
         for (uint64_t number = 1; number <= 10; number++)
                 reply(number, 100000);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 5);
         expect_limits(UINT64_MAX);
         expect_replies(10, 100000);
@@ -241,16 +240,16 @@ Test(outbox_frames, has_several_frames_if_the_records_exceed_its_size) {
 Test(outbox_frames, has_one_record_if_the_record_exceeds_its_size) {
         reply(1, 1 << 20);
         reply(2, 1 << 20);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 2);
         expect_replies(2, 1 << 20);
 }
 
 Test(outbox_frames, respects_the_largest_packet) {
-        outbox_frames_set_max_packet(&frames, 1000);
+        outbox_frames_set_max_packet(&outbox, 1000);
         for (uint64_t number = 1; number <= 50; number++)
                 reply(number, 100);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_leq(n_published, 10);
         expect_limits(1000);
         expect_replies(50, 100);
@@ -269,10 +268,10 @@ static struct slice payload_of(size_t i) {
 Test(outbox_frames, replaces_a_reply_above_the_largest_packet) {
         size_t n_fits = 0;
 
-        outbox_frames_set_max_packet(&frames, 1000);
+        outbox_frames_set_max_packet(&outbox, 1000);
         for (size_t n_bytes = 800; n_bytes <= 1000; n_bytes++) {
                 reply(1, n_bytes);
-                outbox_frames_flush(&frames);
+                outbox_frames_flush(&outbox);
                 if (payload_of(n_published - 1).length == n_bytes)
                         n_fits = n_bytes;
         }
@@ -284,13 +283,13 @@ Test(outbox_frames, replaces_a_reply_above_the_largest_packet) {
 
 /* The plugin answers each frame without records. */
 Test(outbox_frames, publishes_no_frame_if_not_even_an_error_fits) {
-        outbox_frames_set_max_packet(&frames, 80);
+        outbox_frames_set_max_packet(&outbox, 80);
         reply(1, 1000);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 0);
-        outbox_frames_kick(&frames, 9);
+        outbox_frames_kick(&outbox, 9);
         reply(2, 1000);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 1);
         expect_limits(80);
 }
@@ -298,7 +297,7 @@ Test(outbox_frames, publishes_no_frame_if_not_even_an_error_fits) {
 Test(outbox_frames, limits_the_recipients_of_a_frame) {
         for (uint64_t sequence = 1; sequence <= 10; sequence++)
                 notify(sequence, 30, 10);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 4);
         expect_limits(UINT64_MAX);
 }
@@ -307,7 +306,7 @@ Test(outbox_frames, limits_the_recipients_of_a_frame) {
 Test(outbox_frames, limits_the_memory_of_the_broker) {
         for (uint64_t sequence = 1; sequence <= 4; sequence++)
                 notify(sequence, 20, 105000);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 4);
         for (size_t i = 0; i < n_published; i++) {
                 size_t broker_bytes = published[i]->broker_bytes - published[i]->payload.length;
@@ -318,9 +317,9 @@ Test(outbox_frames, limits_the_memory_of_the_broker) {
 }
 
 Test(outbox_frames, fills_each_packet_with_recipients) {
-        outbox_frames_set_max_packet(&frames, 300);
+        outbox_frames_set_max_packet(&outbox, 300);
         notify(1, 100, 10);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_assert_gt(n_published, 1);
         expect_limits(300);
         for (size_t i = 0; i + 1 < n_published; i++)
@@ -332,9 +331,9 @@ Test(outbox_frames, fills_each_packet_with_recipients) {
 Test(outbox_frames, kicks_the_recipients_of_a_notification_above_the_largest_packet) {
         struct slice records;
 
-        outbox_frames_set_max_packet(&frames, 200);
+        outbox_frames_set_max_packet(&outbox, 200);
         notify(1, 2, 1000);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_assert_eq(n_published, 1);
         records = records_of(0);
         for (uint64_t connection = 1; connection <= 2; connection++) {
@@ -349,44 +348,44 @@ Test(outbox_frames, kicks_the_recipients_of_a_notification_above_the_largest_pac
 Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
         reply(1, 10);
         publish_result = -EAGAIN;
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(outbox.status, OUTBOX_FAILED);
         publish_result = 0;
         end_batch(1);
         cr_expect_eq(n_published, 0, "the reply is lost, so the request must not end");
 
-        outbox_frames_drop(&frames);
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
+        outbox_frames_drop(&outbox);
+        outbox_open(&outbox, &outbox_frames_backend);
         cr_expect_eq(outbox.status, OUTBOX_OPEN);
         reply(1, 10);
-        outbox_frames_flush(&frames);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 1);
         expect_replies(1, 10);
 }
 
 Test(outbox_frames, drops_what_is_not_published_when_it_starts_again) {
         reply(1, 10);
-        outbox_frames_drop(&frames);
-        outbox_open(&outbox, &outbox_frames_backend, &frames);
-        outbox_frames_flush(&frames);
+        outbox_frames_drop(&outbox);
+        outbox_open(&outbox, &outbox_frames_backend);
+        outbox_frames_flush(&outbox);
         cr_expect_eq(n_published, 0);
 }
 
 /* Notifications are published, and the plugin has not acknowledged them until the deadline. */
 Test(outbox_frames, asks_with_a_frame_without_records) {
         outbox.published_sequence = 1;
-        frames.deadline_ns = 5;
-        outbox_frames_kick(&frames, 1);
-        outbox_frames_tick(&frames, (struct now){ .mono_ns = 4 });
+        outbox.frames.deadline_ns = 5;
+        outbox_frames_kick(&outbox, 1);
+        outbox_frames_tick(&outbox, (struct now){ .mono_ns = 4 });
         cr_assert_eq(n_published, 0);
-        outbox_frames_tick(&frames, (struct now){ .mono_ns = 5 });
+        outbox_frames_tick(&outbox, (struct now){ .mono_ns = 5 });
         cr_assert_eq(n_published, 2);
         cr_expect_gt(records_of(0).length, 0);
         cr_expect_eq(records_of(1).length, 0);
-        cr_expect_gt(frames.deadline_ns, 5);
+        cr_expect_gt(outbox.frames.deadline_ns, 5);
 
         outbox_close(&outbox);
-        outbox_frames_tick(&frames, (struct now){ .mono_ns = frames.deadline_ns });
+        outbox_frames_tick(&outbox, (struct now){ .mono_ns = outbox.frames.deadline_ns });
         cr_expect_eq(n_published, 2, "no broker is served");
-        cr_expect_eq(frames.deadline_ns, INT64_MAX);
+        cr_expect_eq(outbox.frames.deadline_ns, INT64_MAX);
 }

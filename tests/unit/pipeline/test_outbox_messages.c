@@ -15,7 +15,6 @@ static struct state state; /* without pending notifications */
 static struct counters counters;
 static struct drops drops;
 static struct outbox outbox;
-static struct outbox_messages messages;
 static uint16_t next_id; /* of the next message */
 
 static int publish(void *userdata, const struct message *message) {
@@ -40,12 +39,11 @@ static void setup(void) {
         outbox = (struct outbox){
                 .state = &state, .transport = &transport, .counters = &counters, .drops = &drops
         };
-        messages = (struct outbox_messages){ .outbox = &outbox };
-        outbox_open(&outbox, &outbox_messages_backend, &messages);
+        outbox_open(&outbox, &outbox_messages_backend);
 }
 
 static void teardown(void) {
-        outbox_messages_deinit(&messages);
+        outbox_messages_deinit(&outbox);
         engine_free(engine);
 }
 
@@ -82,10 +80,10 @@ static void publish_notification(uint64_t sequence, struct registration *const *
         notification.recipients = buf_slice(&recipients);
         next_id = id;
         outbox.batch = &batch;
-        outbox_messages_backend.publish_notification(&messages, &notification, &message,
+        outbox_messages_backend.publish_notification(&outbox, &notification, &message,
                                                      &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
-        outbox_messages_backend.end_batch(&messages);
+        outbox_messages_backend.end_batch(&outbox);
         buf_deinit(&recipients);
 }
 
@@ -99,10 +97,10 @@ Test(outbox_messages, id_gives_its_registration_once) {
         notify(a, 0);
         notify(b, UINT16_MAX);
         notify(a, 7);
-        cr_expect_eq(outbox_messages_acknowledged(&messages, UINT16_MAX), b);
-        cr_expect_null(outbox_messages_acknowledged(&messages, UINT16_MAX));
-        cr_expect_eq(outbox_messages_acknowledged(&messages, 0), a);
-        cr_expect_null(outbox_messages_acknowledged(&messages, 1));
+        cr_expect_eq(outbox_messages_acknowledged(&outbox, UINT16_MAX), b);
+        cr_expect_null(outbox_messages_acknowledged(&outbox, UINT16_MAX));
+        cr_expect_eq(outbox_messages_acknowledged(&outbox, 0), a);
+        cr_expect_null(outbox_messages_acknowledged(&outbox, 1));
         registration_unref(a);
         registration_unref(b);
 }
@@ -113,9 +111,9 @@ Test(outbox_messages, each_recipient_gives_its_registration) {
         publish_notification(PUBLISHED, all, N_MAX, 1);
         publish_notification(PUBLISHED, all + 1, 2, 10);
         for (uint16_t i = 0; i < N_MAX; i++)
-                cr_expect_eq(outbox_messages_acknowledged(&messages, (uint16_t)(1 + i)), all[i]);
-        cr_expect_eq(outbox_messages_acknowledged(&messages, 10), all[1]);
-        cr_expect_eq(outbox_messages_acknowledged(&messages, 11), all[2]);
+                cr_expect_eq(outbox_messages_acknowledged(&outbox, (uint16_t)(1 + i)), all[i]);
+        cr_expect_eq(outbox_messages_acknowledged(&outbox, 10), all[1]);
+        cr_expect_eq(outbox_messages_acknowledged(&outbox, 11), all[2]);
         for (size_t i = 0; i < N_MAX; i++)
                 registration_unref(all[i]);
         registration_unref(all[1]);
@@ -123,7 +121,7 @@ Test(outbox_messages, each_recipient_gives_its_registration) {
 }
 
 Test(outbox_messages, empty_table_knows_no_id) {
-        cr_expect_null(outbox_messages_acknowledged(&messages, 1));
+        cr_expect_null(outbox_messages_acknowledged(&outbox, 1));
 }
 
 /* The client may have ended the notified registration since, and made another one. */
@@ -131,7 +129,7 @@ Test(outbox_messages, notification_of_an_earlier_batch_gives_none) {
         struct registration *a = add("a");
 
         publish_notification(EARLIER, &a, 1, 1);
-        cr_expect_null(outbox_messages_acknowledged(&messages, 1));
+        cr_expect_null(outbox_messages_acknowledged(&outbox, 1));
         cr_expect_eq(a->n_references, 1);
 }
 
@@ -141,7 +139,7 @@ Test(outbox_messages, reused_id_gives_the_latest_registration) {
         notify(a, 1);
         notify(b, 1);
         cr_expect_eq(a->n_references, 1);
-        cr_expect_eq(outbox_messages_acknowledged(&messages, 1), b);
+        cr_expect_eq(outbox_messages_acknowledged(&outbox, 1), b);
         registration_unref(b);
 }
 
@@ -150,7 +148,7 @@ Test(outbox_messages, ended_registration_stays_readable) {
 
         notify(a, 1);
         engine_remove_registration(engine, S("a"), S("k"));
-        taken = outbox_messages_acknowledged(&messages, 1);
+        taken = outbox_messages_acknowledged(&outbox, 1);
         cr_assert_eq(taken, a);
         cr_expect_null(taken->key);
         registration_unref(taken);
@@ -162,7 +160,7 @@ Test(outbox_messages, deinit_drops_all_references) {
         notify(a, 1);
         notify(a, 2);
         cr_expect_eq(a->n_references, 3);
-        outbox_messages_deinit(&messages);
+        outbox_messages_deinit(&outbox);
         cr_expect_eq(a->n_references, 1);
 }
 
@@ -173,9 +171,9 @@ Test(outbox_messages, closed_outbox_reports_nothing_about_registrations) {
         notify(a, 1);
         notify(a, 2);
         outbox_close(&outbox);
-        cr_expect_null(outbox_messages_acknowledged(&messages, 1));
+        cr_expect_null(outbox_messages_acknowledged(&outbox, 1));
         outbox.status = OUTBOX_OPEN;
         outbox.backend = NULL; /* another one */
-        cr_expect_null(outbox_messages_acknowledged(&messages, 2));
+        cr_expect_null(outbox_messages_acknowledged(&outbox, 2));
         cr_expect_eq(a->n_references, 1);
 }

@@ -189,13 +189,13 @@ Test(peer, drops_the_frames_of_the_former_hello_with_the_next_one) {
         serve();
         receive_frame(1, 1, 2);
         cr_assert_not_null(queue_first(&pipeline->queue));
-        outbox_frames_kick(&pipeline->frames, 1);
-        cr_expect_gt(pipeline->frames.frame.length, 0);
+        outbox_frames_kick(&pipeline->outbox, 1);
+        cr_expect_gt(pipeline->outbox.frames.frame.length, 0);
         peer_restart(pipeline);
         cr_expect_eq(take_records(), 0);
         cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
         peer_advance(pipeline, now);
-        cr_expect_eq(pipeline->frames.frame.length, 0);
+        cr_expect_eq(pipeline->outbox.frames.frame.length, 0);
         cr_expect_neq(pipeline->outbox.status, OUTBOX_OPEN);
 
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });

@@ -763,7 +763,7 @@ Test(with_plugin, store_asks_for_a_frame_if_delivered_does_not_arrive) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
         broker_welcome(&broker);
         broker_flush(&broker);
-        cr_expect_eq(broker.pipeline->frames.deadline_ns, INT64_MAX);
+        cr_expect_eq(broker.pipeline->outbox.frames.deadline_ns, INT64_MAX);
 }
 
 /* The store was restored from an older copy of its data. */
