@@ -133,19 +133,24 @@ static void renew_effect(struct request_step *step) {
         *step->reply = former;
 }
 
-static void process_request(struct engine *engine, const struct event *event, struct now now,
-                            struct effects *effects) {
-        const struct request *request = event->request;
+static void begin_step(struct now now, struct effects *effects) {
+        ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
+        effects->n_bytes_before_step = effects->n_bytes;
+}
+
+void engine_request(struct engine *engine, const struct request *request, struct reply *reply,
+                    struct now now, struct effects *effects) {
         struct request_step step = {
                 .engine = engine,
                 .request = request,
                 .now = now,
                 .effects = effects,
-                .reply = event->reply,
+                .reply = reply,
                 .n_changes_left = ENGINE_STEP_CHANGES_MAX - REQUEST_CHANGES,
         };
 
-        *step.reply = (struct reply){ 0 };
+        begin_step(now, effects);
+        *reply = (struct reply){ 0 };
         registrations_restart_idle(&engine->registrations, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
@@ -187,13 +192,8 @@ static int process_tick(struct engine *engine, struct now now, struct effects *e
 }
 
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
-        ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
-
-        effects->n_bytes_before_step = effects->n_bytes;
+        begin_step(now, effects);
         switch (event->type) {
-        case EVENT_REQUEST:
-                process_request(engine, event, now, effects);
-                return 0;
         case EVENT_TICK:
                 return process_tick(engine, now, effects);
         case EVENT_POLICY_CHANGED:

@@ -11,9 +11,10 @@
 #include "engine/scan_token.h"
 
 /*
- * The state store as a deterministic state machine. engine_step() takes an event and the time, and
- * produces effects. The engine reads no clock, draws no random numbers, does no I/O and logs
- * nothing: the same events at the same times give the same effects. Not thread-safe.
+ * The state store as a deterministic state machine. A step takes the time and either a request
+ * (engine_request()) or another event (engine_step()), and produces effects. The engine reads no clock,
+ * draws no random numbers, does no I/O and logs nothing: the same steps at the same times give the same
+ * effects. Not thread-safe.
  *
  * The behaviour is defined in PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks",
  * "Notifications", "Repeated requests" and "Listing keys".
@@ -76,8 +77,6 @@ struct now {
 enum event_type {
         EVENT_TICK, /* time has passed: expire keys, end registrations of idle clients */
 
-        EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
-
         /* The following events end registrations: */
         EVENT_CLIENT_DISCONNECTED, /* all registrations of `client` */
         EVENT_CONNECTION_CLOSED,   /* all registrations made over `connection` */
@@ -106,8 +105,6 @@ enum event_type {
 
 struct event {
         enum event_type type;
-        const struct request *request;
-        struct reply *reply; /* set by EVENT_REQUEST; the caller owns it: reply_deinit() */
         struct slice client;
         uint64_t connection;
         const uint64_t *connections; /* in ascending order */
@@ -159,10 +156,17 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
+ * Execute the request, append its effects, and set *reply: the caller owns it, and frees it with
+ * reply_deinit(). Errors are outcomes of the reply. A request that runs out of memory is not executed, and
+ * its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations of connections
+ * that have ended.
+ */
+void engine_request(struct engine *engine, const struct request *request, struct reply *reply,
+                    struct now now, struct effects *effects);
+
+/*
  * Process one event and append its effects. Returns an engine_step_result; or -ENOMEM from a tick: a
- * key could not be expired, and the next tick tries again. A request that runs out of memory is not
- * executed, and its reply is OUTCOME_OUT_OF_MEMORY. It may still remove expired keys, and registrations
- * of connections that have ended.
+ * key could not be expired, and the next tick tries again.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
@@ -174,7 +178,7 @@ void engine_set_packet_limits(struct engine *engine, struct packet_limits limits
 
 /*
  * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made
- * under another policy, the next event must be EVENT_POLICY_CHANGED. From then on, a change of a
+ * under another policy, the next step must be EVENT_POLICY_CHANGED. From then on, a change of a
  * key notifies only clients that may read the key under the new policy. Notifications of earlier
  * changes stay valid. If there are many registrations, later ticks check the remaining ones.
  */

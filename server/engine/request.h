@@ -5,7 +5,7 @@
 #include "engine/verb.h"
 #include "policy/policy.h"
 
-/* A decoded request. Slices are borrowed until engine_step() returns. */
+/* A decoded request. Slices are borrowed until engine_request() returns. */
 
 enum set_condition {
         SET_ALWAYS,

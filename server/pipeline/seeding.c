@@ -14,10 +14,9 @@
 static enum outcome step_request(struct engine *engine, const struct request *request, struct now now,
                                  struct effects *effects) {
         struct reply reply;
-        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &reply };
         enum outcome outcome;
 
-        engine_step(engine, &event, now, effects);
+        engine_request(engine, request, &reply, now, effects);
         outcome = reply.result.outcome;
         reply_deinit(&reply);
         return outcome;

@@ -48,7 +48,6 @@ static void observe_request(struct pipeline *pipeline, const struct invocation *
  */
 static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item,
                               const struct invocation *invocation, struct now now) {
-        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
         struct batch *batch = &pipeline->batch;
         struct pending_reply *pending = batch_add_reply(batch, invocation, item->arrived_ns);
 
@@ -60,10 +59,10 @@ static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item
                 return;
         }
         pending->requester = take_ptr(&item->requester);
-        event.reply = &pending->reply;
         observation_add_changes(&pipeline->observation, &batch->effects, now);
         if (invocation_is_accepted(invocation))
-                engine_step(pipeline->state->engine, &event, now, &batch->effects);
+                engine_request(pipeline->state->engine, &invocation->request, &pending->reply, now,
+                               &batch->effects);
         batch_end_reply(batch, pending, pipeline->state->header.clock);
         observe_request(pipeline, invocation, pending->reply.result.outcome, now);
 }

@@ -10,7 +10,7 @@
  *
  * The state that executes requests:
  *
- *     engine_step()                repeatedly: a batch with its effects
+ *     engine_request()             repeatedly, as engine_step(): a batch with its effects
  *     state_stage()                its notifications
  *     state_make_change_set()      if the batch is stored: for storage_commit()
  *     state_commit()               afterwards; after an error call state_undo() instead

@@ -95,11 +95,6 @@ void bare_store_deinit(struct bare_store *store) {
         buf_deinit(&store->properties);
 }
 
-static void step(struct bare_store *store, const struct event *event) {
-        if (engine_step(store->engine, event, store->now, &store->effects) < 0)
-                fail("out of memory");
-}
-
 static void ask(struct bare_store *store, const struct frame_to_store_record *request) {
         struct invocation invocation;
 
@@ -108,9 +103,8 @@ static void ask(struct bare_store *store, const struct frame_to_store_record *re
         invocation.request.expiry_s = 10;
         if (!invocation_is_accepted(&invocation))
                 fail("the store refused a request");
-        step(store, &(struct event){ .type = EVENT_REQUEST,
-                                     .request = &invocation.request,
-                                     .reply = &store->replies[store->n_replies++] });
+        engine_request(store->engine, &invocation.request, &store->replies[store->n_replies++], store->now,
+                       &store->effects);
         if (store->n_replies == BARE_BATCH)
                 bare_store_flush(store);
 }
@@ -136,7 +130,10 @@ void bare_store_set(struct bare_store *store, uint64_t key, uint64_t px_ms) {
 }
 
 void bare_store_tick(struct bare_store *store) {
-        step(store, &(struct event){ .type = EVENT_TICK });
+        const struct event tick = { .type = EVENT_TICK };
+
+        if (engine_step(store->engine, &tick, store->now, &store->effects) < 0)
+                fail("out of memory");
 }
 
 void bare_store_flush(struct bare_store *store) {

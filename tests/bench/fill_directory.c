@@ -48,10 +48,8 @@ static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, str
         };
 
         key_write(key, number % n_distinct);
-        if (engine_step(filler->state->engine,
-                        &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
-                        &filler->effects) < 0 ||
-            reply.result.outcome == OUTCOME_OUT_OF_MEMORY)
+        engine_request(filler->state->engine, &request, &reply, now, &filler->effects);
+        if (reply.result.outcome == OUTCOME_OUT_OF_MEMORY)
                 fail("out of memory");
         reply_deinit(&reply);
 }

@@ -186,14 +186,13 @@ static void step(struct engine_and_model *both, struct event event, struct now n
 }
 
 const struct reply *both_ask(struct engine_and_model *both, const struct request *request, struct now now) {
-        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &both->reply };
         struct model_effects expected = { 0 };
         struct effects_mark before = mark(&both->effects);
         const struct reply *reply = &both->reply;
 
         reply_deinit(&both->reply);
         model_request(&both->model, request, now, &expected);
-        step(both, event, now);
+        engine_request(both->engine, request, &both->reply, now, &both->effects);
         compare_reply(reply, &expected);
         if (reply->page)
                 compare_page(both, reply->page, request, now);

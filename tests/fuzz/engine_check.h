@@ -6,8 +6,8 @@
 #include "sim/disk.h"
 
 /*
- * The engine and the model. Each both_...() gives both the same event. A difference between their
- * results ends the program.
+ * The engine and the model. Each both_...() gives both the same request or event. A difference between
+ * their results ends the program.
  */
 struct engine_and_model {
         struct engine *engine;

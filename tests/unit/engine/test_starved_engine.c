@@ -108,9 +108,7 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
 
         for (size_t i = 0; i < N_ROWS(requests); i++) {
                 struct reply reply = { 0 };
-                struct event event = { .type = EVENT_REQUEST,
-                                       .request = &requests[i].request,
-                                       .reply = &reply };
+                const struct request *request = &requests[i].request;
                 uint64_t n_failed = 1, n_refused = 0;
 
                 for (uint64_t n = 1; n_failed > 0; n++) {
@@ -118,7 +116,7 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
                         struct effects effects = { 0 };
 
                         memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                        cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
+                        engine_request(engine, request, &reply, now, &effects);
                         n_failed = memory_stop_failing();
                         if (reply.result.outcome == OUTCOME_OUT_OF_MEMORY) {
                                 cr_expect_gt(n_failed, 0, ROW(requests, i));
@@ -126,7 +124,7 @@ Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
                                 n_refused++;
                                 effects_reset(&effects);
                                 reply_deinit(&reply);
-                                cr_assert_eq(engine_step(engine, &event, now, &effects), 0);
+                                engine_request(engine, request, &reply, now, &effects);
                         }
                         cr_expect_eq(reply.result.outcome, requests[i].outcome, ROW(requests, i));
                         reply_deinit(&reply);
@@ -142,7 +140,6 @@ Test(starved_engine, remembers_each_numbered_request_that_it_executes) {
         const struct request del = DEL("k", .number = 1);
         const struct now now = { .wall_ms = WORLD_WALL_MS, .mono_ns = 5000 };
         struct reply reply = { 0 };
-        const struct event event = { .type = EVENT_REQUEST, .request = &del, .reply = &reply };
 
         for (uint64_t n = 1, n_failed = 1; n_failed > 0; n++) {
                 struct engine *engine = engine_of_requests();
@@ -150,10 +147,10 @@ Test(starved_engine, remembers_each_numbered_request_that_it_executes) {
                 bool is_executed;
 
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
+                engine_request(engine, &del, &reply, now, &effects);
                 n_failed = memory_stop_failing();
                 is_executed = reply.result.outcome == OUTCOME_DELETED;
-                cr_expect_eq(engine_step(engine, &event, now, &effects), 0);
+                engine_request(engine, &del, &reply, now, &effects);
                 cr_expect_eq(reply.result.outcome, OUTCOME_DELETED, "allocation %lu", n);
                 cr_expect_eq(reply.execution == EXECUTION_REPEATED, is_executed, "allocation %lu", n);
                 effects_deinit(&effects);
@@ -207,9 +204,8 @@ static void find_keys_of_one_shard(const struct engine *engine) {
 
 static void step(struct engine *engine, struct request request, struct effects *effects) {
         struct reply reply;
-        struct event event = { .type = EVENT_REQUEST, .request = &request, .reply = &reply };
 
-        cr_assert_eq(engine_step(engine, &event, (struct now){ 1, 1 }, effects), 0);
+        engine_request(engine, &request, &reply, (struct now){ 1, 1 }, effects);
         reply_deinit(&reply);
 }
 

@@ -39,8 +39,7 @@ void begin_batch(struct world *world) {
         effects_reset(&world->effects);
 }
 
-/* Repeat the event while it is unfinished. */
-static void step(struct world *world, struct event event) {
+void happen_in_batch(struct world *world, struct event event) {
         int r;
 
         while ((r = engine_step(world->engine, &event, world->now, &world->effects)) ==
@@ -49,20 +48,14 @@ static void step(struct world *world, struct event event) {
         cr_assert_eq(r, 0);
 }
 
-void happen_in_batch(struct world *world, struct event event) {
-        if (event.type == EVENT_REQUEST) {
-                cr_assert_lt(world->n_replies, WORLD_REPLIES_MAX);
-                event.reply = &world->replies[world->n_replies++];
-        }
-        step(world, event);
-}
-
 void ask_in_batch(struct world *world, struct request request) {
         world->n_asked++;
         if (!request.payload.data)
                 request.payload = (struct slice){ (uint8_t *)&world->n_asked, sizeof(world->n_asked) };
 
-        happen_in_batch(world, (struct event){ .type = EVENT_REQUEST, .request = &request });
+        cr_assert_lt(world->n_replies, WORLD_REPLIES_MAX);
+        engine_request(world->engine, &request, &world->replies[world->n_replies++], world->now,
+                       &world->effects);
 }
 
 const struct reply *ask(struct world *world, struct request request) {

@@ -43,6 +43,7 @@ const struct reply *ask(struct world *world, struct request request);
 /* Step the request and return whether its reply has this outcome. */
 bool asked(struct world *world, struct request request, enum outcome outcome);
 
+/* Step the event, and repeat it while it is unfinished. */
 void happen(struct world *world, struct event event);
 void tick(struct world *world);
 

@@ -42,9 +42,7 @@ static void execute_at(struct request request, struct now then) {
 
         if (!request.client.data)
                 request.client = S("c");
-        engine_step(state->engine,
-                    &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, then,
-                    &effects);
+        engine_request(state->engine, &request, &reply, then, &effects);
         cr_assert_not(outcome_is_error(reply.result.outcome));
         reply_deinit(&reply);
 }

@@ -181,7 +181,6 @@ static void request(struct history *history) {
                 .wants_persistence = below(3) == 0,
         };
         struct reply reply;
-        struct event event = { .type = EVENT_REQUEST, .request = &request, .reply = &reply };
 
         snprintf(correlation, sizeof(correlation), "correlation-%08llu",
                  (unsigned long long)history->n_requests++);
@@ -197,7 +196,7 @@ static void request(struct history *history) {
                 request.fence = (struct hlc){ history->now.wall_ms, history->n_requests, S("m") };
         }
         request.stop = request.verb == VERB_KEYNOTIFY && below(3) == 0;
-        engine_step(history->state->engine, &event, history->now, &history->effects);
+        engine_request(history->state->engine, &request, &reply, history->now, &history->effects);
         reply_deinit(&reply);
 }
 

@@ -102,9 +102,6 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         };
         struct decoder decoder = { 0 };
         struct invocation invocation;
-        struct event event = { .type = EVENT_REQUEST,
-                               .request = &invocation.request,
-                               .reply = &store->reply };
         struct change_set change_set;
 
         resp3_append_array(&payload, 1 + verbs[verb].n_arguments_min);
@@ -120,7 +117,7 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
 
         effects_reset(&store->effects);
         reply_deinit(&store->reply);
-        cr_assert_eq(engine_step(store->state->engine, &event, now, &store->effects), 0);
+        engine_request(store->state->engine, &invocation.request, &store->reply, now, &store->effects);
         encode(store);
         cr_assert_eq(state_stage(store->state, &store->effects), 0);
         cr_assert_eq(state_make_change_set(store->state, &store->effects, now, &change_set), 0);
