@@ -24,9 +24,11 @@ struct deadline_timer {
         uv_timer_t timer;
 };
 
-/* pipeline_store_batch() in the thread pool of libuv: at most one at a time. */
+/* storage_commit() in the thread pool of libuv: at most one at a time. */
 struct commit_worker {
         uv_work_t request;
+        struct storage *storage; /* the arguments; borrowed */
+        const struct change_set *change_set;
         int result;
         bool is_running;
 };

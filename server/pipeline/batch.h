@@ -15,9 +15,9 @@
  *          │                                                                          ▲
  *          └────────── commit_begin(): there is nothing to store, or it failed ───────┘
  *
- * pipeline_advance() and pipeline_committed() lead the batch through these states. Items are served only
- * in OPEN, so no request is executed on state that may still be rolled back. seeding_run() commits its
- * batches before: they have no replies.
+ * Only these three functions set the state. pipeline_advance() calls commit_begin() and batch_reset(); its
+ * caller calls pipeline_committed(). Items are served only in OPEN, so no request is executed on state that
+ * may still be rolled back. Before, seeding_run() calls all three: its batches have no replies to publish.
  *
  * The cost of a batch: every client waits while a batch is committed and published. So a batch is
  * limited by what it costs, not by what its requests have sent: a request of a few bytes may have a

@@ -45,12 +45,6 @@ __attribute__((noreturn)) static void end_process(const struct pipeline *pipelin
         pipeline->callbacks.fatal(pipeline->callbacks.userdata);
 }
 
-/* result: of storage_commit(). */
-static void end_process_if_unknown(const struct pipeline *pipeline, int result) {
-        if (result == -ESTALE)
-                end_process(pipeline, "it is unknown whether the last commit is stored");
-}
-
 static void count_failed_commit(struct pipeline *pipeline, int error, struct now now) {
         pipeline->commit.error = error;
         pipeline->counters.n_failed_commits++;
@@ -118,10 +112,12 @@ static void settle_batch(struct pipeline *pipeline, int error, struct now now) {
                 observation_end_batch(&pipeline->observation, OUTCOME_DONE);
         pipeline->upkeep.n_done++;
         count_replies(pipeline);
+        pipeline->batch.state = BATCH_PUBLISHING;
 }
 
-void commit_end(struct pipeline *pipeline, int result, struct now now) {
-        end_process_if_unknown(pipeline, result);
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+        if (result == -ESTALE)
+                end_process(pipeline, "it is unknown whether the last commit is stored");
         if (result >= 0) {
                 count_successful_commit(pipeline, result, now);
                 state_commit(pipeline->state, &pipeline->commit.change_set);
@@ -185,7 +181,9 @@ static int prepare_commit(struct pipeline *pipeline, struct now now) {
 int commit_begin(struct pipeline *pipeline, struct now now) {
         int r = prepare_commit(pipeline, now);
 
-        if (r <= 0)
+        if (r > 0)
+                pipeline->batch.state = BATCH_COMMITTING;
+        else
                 settle_batch(pipeline, r, now);
         return r;
 }

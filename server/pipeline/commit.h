@@ -5,10 +5,10 @@
 #include "pipeline/pipeline.h"
 
 /*
- * The commit of a batch: between commit_begin() and commit_end(), a worker thread stores the change set;
- * for keys of a seed (seeding.c), the caller does.
+ * The commit of a batch: between commit_begin() and pipeline_committed(), a worker thread stores the change
+ * set; for keys of a seed, seeding_run() stores it.
  * The engine has changed already, so a failed commit rolls the batch back, and each reply becomes an
- * error. Both functions leave the state of the batch (batch.h) to their caller.
+ * error. Both functions set the state of the batch (batch.h).
  */
 struct batch_commit {
         struct change_set change_set; /* argument of storage_commit() */
@@ -24,14 +24,8 @@ struct batch_commit {
 /*
  * The open batch ends: what it has done is to be stored before its replies are published. Returns
  *
- *       1  it must be stored: then call pipeline_store_batch(), and commit_end() with its result
+ *       1  it must be stored: then commit its change set, and call pipeline_committed() with the result
  *       0  it need not be stored
  * -ENOMEM  it was rolled back, and its replies are errors
  */
 int commit_begin(struct pipeline *pipeline, struct now now);
-
-/*
- * After commit_begin() has returned 1: pipeline_store_batch() has returned this result. The batch is
- * stored, or is rolled back now.
- */
-void commit_end(struct pipeline *pipeline, int result, struct now now);

@@ -122,9 +122,10 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                         serve_waiting(pipeline, now);
                         if (batch_is_empty(batch) && !outbox_is_waiting(&pipeline->outbox))
                                 return;
-                        batch->state = commit_begin(pipeline, now) > 0 ? BATCH_COMMITTING : BATCH_PUBLISHING;
-                        if (batch->state == BATCH_COMMITTING)
-                                pipeline->callbacks.start_commit(pipeline->callbacks.userdata);
+                        if (commit_begin(pipeline, now) > 0)
+                                pipeline->callbacks.start_commit(pipeline->callbacks.userdata,
+                                                                 pipeline->storage,
+                                                                 &pipeline->commit.change_set);
                         break;
                 case BATCH_COMMITTING:
                         return; /* until pipeline_committed() */
@@ -137,15 +138,6 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                         break;
                 }
         }
-}
-
-int pipeline_store_batch(struct pipeline *pipeline) {
-        return storage_commit(pipeline->storage, &pipeline->commit.change_set);
-}
-
-void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
-        commit_end(pipeline, result, now);
-        pipeline->batch.state = BATCH_PUBLISHING;
 }
 
 /* 2. The broker */

@@ -23,8 +23,7 @@
  * wake-up, and before it waits for the next one, it calls pipeline_advance(), which does all that
  * follows from them and from the time: it identifies the broker, and executes, commits and publishes.
  *
- * The pipeline decides when a batch ends. Not thread-safe: only pipeline_store_batch()
- * runs on another thread.
+ * The pipeline decides when a batch ends. Not thread-safe: only storage_commit() runs on another thread.
  *
  * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
@@ -74,10 +73,11 @@ struct pipeline_callbacks {
         int64_t (*clock_ns)(void *userdata);
 
         /*
-         * Let a worker thread call pipeline_store_batch(). Report its result with pipeline_committed(),
-         * after this function has returned. Not called without a storage.
+         * Let a worker thread call storage_commit() once with these arguments, which are borrowed until it
+         * returns. Then report its result with pipeline_committed(), after this function has returned. Not
+         * called without a storage.
          */
-        void (*start_commit)(void *userdata);
+        void (*start_commit)(void *userdata, struct storage *storage, const struct change_set *change_set);
 
         /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);
@@ -171,12 +171,9 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
 void pipeline_advance(struct pipeline *pipeline, struct now now);
 
 /*
- * Store the batch: call once after callbacks.start_commit(), on any thread. Until it has returned, do not
- * call pipeline_committed() or pipeline_free(). Returns as storage_commit().
+ * The commit that callbacks.start_commit() has started has ended: storage_commit() has returned this result.
+ * The batch is stored, or is rolled back now.
  */
-int pipeline_store_batch(struct pipeline *pipeline);
-
-/* pipeline_store_batch() has returned this result. */
 void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
 
 /*

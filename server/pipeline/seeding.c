@@ -83,8 +83,8 @@ static int commit_batch(struct pipeline *pipeline, struct now now) {
         work_clock_resume(&pipeline->clock, now);
         r = commit_begin(pipeline, now);
         if (r > 0) {
-                r = pipeline_store_batch(pipeline);
-                commit_end(pipeline, r, now);
+                r = storage_commit(pipeline->storage, &pipeline->commit.change_set);
+                pipeline_committed(pipeline, r, now);
         }
         batch_reset(&pipeline->batch);
         return r < 0 ? r : 0;

@@ -137,27 +137,29 @@ static int commit(void *userdata, const struct change_set *change_set) {
 }
 
 static void end_commit(struct world *world, struct timeline_event *event) {
+        int result;
+
         if (event->generation != world->generation)
                 return;
 
+        result = storage_commit(&world->disk.storage, world->change_set);
+        world->change_set = NULL;
         if (setjmp(world->fatal) == 0) {
-                world->change_set = NULL;
-                pipeline_committed(world->pipeline, pipeline_store_batch(world->pipeline),
-                                   world_store_now(world));
+                pipeline_committed(world->pipeline, result, world_store_now(world));
                 pipeline_advance(world->pipeline, world_store_now(world));
         } else {
                 world->has_ended = true;
         }
 }
 
-static void start_commit(void *userdata) {
+static void start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
         struct world *world = userdata;
         bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
-        ASSERT(!world->change_set);
+        ASSERT(!world->change_set && storage == &world->disk.storage);
         policy_observe(world);
         world->commit_started = world->now;
-        world->change_set = &world->pipeline->commit.change_set;
+        world->change_set = change_set;
         timeline_plan(&world->timeline,
                       (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
                                                .happen = end_commit,

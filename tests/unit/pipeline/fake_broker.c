@@ -142,10 +142,12 @@ __attribute__((noreturn)) static void fatal(void *userdata) {
         longjmp(broker->fatal, 1);
 }
 
-static void start_commit(void *userdata) {
+static void start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
         struct broker *broker = userdata;
 
         cr_assert_not(broker->is_committing, "a commit begins while another is in flight");
+        cr_assert_eq(storage, &broker->storage);
+        broker->change_set = change_set;
         broker->n_commits++;
         broker->is_committing = true;
 }
@@ -386,7 +388,8 @@ static void end_commit(struct broker *broker, int result) {
         broker->result = result;
         broker->is_committing = false;
         if (setjmp(broker->fatal) == 0) {
-                pipeline_committed(broker->pipeline, pipeline_store_batch(broker->pipeline), broker->now);
+                pipeline_committed(broker->pipeline, storage_commit(&broker->storage, broker->change_set),
+                                   broker->now);
                 pipeline_advance(broker->pipeline, broker->now);
         }
 }

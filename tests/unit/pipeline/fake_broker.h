@@ -33,8 +33,9 @@ struct broker {
         bool is_storage_waiting;              /* storage_is_waiting() */
         struct storage_usage usage;           /* storage_usage(); zeros: false */
         struct engine_config engine;
-        bool is_committing; /* a commit is in flight */
-        int result;         /* of that commit */
+        bool is_committing;                  /* a commit is in flight */
+        const struct change_set *change_set; /* of that commit */
+        int result;                          /* of that commit */
         struct pipeline *pipeline;
         struct now now;
 

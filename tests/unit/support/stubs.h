@@ -18,13 +18,14 @@ static inline int64_t stub_clock_ns(void *userdata) {
 
 /* Must be the first member of the userdata of callbacks with stub_start_commit(). */
 struct stub_worker {
+        struct storage *storage;
+        const struct change_set *change_set;
         bool is_committing;
 };
 
-static inline void stub_start_commit(void *userdata) {
-        struct stub_worker *worker = userdata;
-
-        worker->is_committing = true;
+static inline void stub_start_commit(void *userdata, struct storage *storage,
+                                     const struct change_set *change_set) {
+        *(struct stub_worker *)userdata = (struct stub_worker){ storage, change_set, true };
 }
 
 /* End the commit in flight, and the commits that follow it. Call after each call of the pipeline. */
@@ -32,7 +33,7 @@ static inline void stub_finish_commits(struct stub_worker *worker, struct pipeli
                                        struct now now) {
         while (worker->is_committing) {
                 worker->is_committing = false;
-                pipeline_committed(pipeline, pipeline_store_batch(pipeline), now);
+                pipeline_committed(pipeline, storage_commit(worker->storage, worker->change_set), now);
                 pipeline_advance(pipeline, now);
         }
 }
