@@ -125,7 +125,8 @@ Test(response_topic, is_checked_with_every_error) {
 
                         record.request.response_topic = topics[i].topic;
                         record.request.qos = j == 2 ? 0 : 1;
-                        decode(&record, &invocation);
+                        cr_expect_eq(decode(&record, &invocation), topics[i].is_valid && j == 0,
+                                     ROW(topics, i));
                         cr_expect_eq(invocation.has_response_topic, topics[i].is_valid, ROW(topics, i));
                 }
 }

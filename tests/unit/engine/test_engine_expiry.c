@@ -237,6 +237,23 @@ Test(tick, expires_a_long_key_in_a_large_batch, .init = setup, .fini = teardown)
         cr_expect_eq(engine_stats(world.engine).n_keys, 1);
 }
 
+Test(tick, request_removes_a_long_key_in_a_large_batch, .init = setup, .fini = teardown) {
+        static uint8_t value[ENGINE_STEP_BYTES_MAX];
+        struct request large = SET("large", ""), small = SET("small", "v");
+        struct engine_limits limits = world_config().limits;
+
+        set_long_watched(1, 10);
+        pass_ms(&world, 10);
+        begin_batch(&world);
+        large.value = (struct slice){ value, sizeof(value) };
+        ask_in_batch(&world, large);
+        limits.max_bytes = engine_stats(world.engine).n_bytes;
+        engine_set_limits(world.engine, limits);
+        ask_in_batch(&world, small);
+        cr_expect_eq(world.replies[world.n_replies - 1].result.outcome, OUTCOME_DONE);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 2);
+}
+
 /* A request removes expired keys to make room. */
 Test(tick, request_removes_long_keys_in_steps_of_limited_bytes, .init = setup, .fini = teardown) {
         static uint8_t value[20 * LONG_KEY_BYTES];
