@@ -27,8 +27,7 @@ struct deadline_timer {
 /* storage_commit() in the thread pool of libuv: at most one at a time. */
 struct commit_worker {
         uv_work_t request;
-        struct storage *storage; /* the arguments; borrowed */
-        const struct change_set *change_set;
+        const struct change_set *change_set; /* borrowed */
         int result;
         bool is_running;
 };

@@ -120,9 +120,9 @@ void server_advance(uv_prepare_t *prepare) {
 
 /* Runs on a thread of the pool. */
 static void commit_on_worker(uv_work_t *request) {
-        struct commit_worker *worker = &((struct server *)request->data)->commit_worker;
+        struct server *server = request->data;
 
-        worker->result = storage_commit(worker->storage, worker->change_set);
+        server->commit_worker.result = storage_commit(server->storage, server->commit_worker.change_set);
 }
 
 static void server_on_committed(uv_work_t *request, int status) {
@@ -133,11 +133,11 @@ static void server_on_committed(uv_work_t *request, int status) {
         pipeline_committed(server->pipeline, server->commit_worker.result, server_now(server));
 }
 
-void server_start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
+void server_start_commit(void *userdata, const struct change_set *change_set) {
         struct server *server = userdata;
 
-        server->commit_worker = (struct commit_worker){
-                .request.data = server, .storage = storage, .change_set = change_set, .is_running = true
-        };
+        server->commit_worker = (struct commit_worker){ .request.data = server,
+                                                        .change_set = change_set,
+                                                        .is_running = true };
         uv_queue_work(&server->loop, &server->commit_worker.request, commit_on_worker, server_on_committed);
 }

@@ -16,7 +16,6 @@
 struct change_set;
 struct message;
 struct server;
-struct storage;
 
 /* The current time: the system clocks, unless --control has changed the clock. */
 struct now server_now(const struct server *server);
@@ -39,4 +38,4 @@ void server_advance(uv_prepare_t *prepare);
  * For pipeline_callbacks.start_commit: commit the batch on a worker thread, then report the result to the
  * pipeline.
  */
-void server_start_commit(void *userdata, struct storage *storage, const struct change_set *change_set);
+void server_start_commit(void *userdata, const struct change_set *change_set);

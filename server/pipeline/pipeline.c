@@ -124,7 +124,6 @@ void pipeline_advance(struct pipeline *pipeline, struct now now) {
                                 return;
                         if (commit_begin(pipeline, now) > 0)
                                 pipeline->callbacks.start_commit(pipeline->callbacks.userdata,
-                                                                 pipeline->storage,
                                                                  &pipeline->commit.change_set);
                         break;
                 case BATCH_COMMITTING:

@@ -73,11 +73,11 @@ struct pipeline_callbacks {
         int64_t (*clock_ns)(void *userdata);
 
         /*
-         * Let a worker thread call storage_commit() once with these arguments, which are borrowed until it
-         * returns. Then report its result with pipeline_committed(), after this function has returned. Not
-         * called without a storage.
+         * Let a worker thread call storage_commit() once with the storage and this change set, which is
+         * borrowed until it returns. Then report its result with pipeline_committed(), after this function
+         * has returned. Not called without a storage.
          */
-        void (*start_commit)(void *userdata, struct storage *storage, const struct change_set *change_set);
+        void (*start_commit)(void *userdata, const struct change_set *change_set);
 
         /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);

@@ -152,11 +152,11 @@ static void end_commit(struct world *world, struct timeline_event *event) {
         }
 }
 
-static void start_commit(void *userdata, struct storage *storage, const struct change_set *change_set) {
+static void start_commit(void *userdata, const struct change_set *change_set) {
         struct world *world = userdata;
         bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
-        ASSERT(!world->change_set && storage == &world->disk.storage);
+        ASSERT(!world->change_set);
         policy_observe(world);
         world->commit_started = world->now;
         world->change_set = change_set;

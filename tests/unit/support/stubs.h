@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "pipeline/pipeline.h"
+#include "pipeline/internal.h"
 
 /* Callbacks of a pipeline for tests of something else: there is always room. */
 
@@ -18,14 +18,12 @@ static inline int64_t stub_clock_ns(void *userdata) {
 
 /* Must be the first member of the userdata of callbacks with stub_start_commit(). */
 struct stub_worker {
-        struct storage *storage;
         const struct change_set *change_set;
         bool is_committing;
 };
 
-static inline void stub_start_commit(void *userdata, struct storage *storage,
-                                     const struct change_set *change_set) {
-        *(struct stub_worker *)userdata = (struct stub_worker){ storage, change_set, true };
+static inline void stub_start_commit(void *userdata, const struct change_set *change_set) {
+        *(struct stub_worker *)userdata = (struct stub_worker){ change_set, true };
 }
 
 /* End the commit in flight, and the commits that follow it. Call after each call of the pipeline. */
@@ -33,7 +31,7 @@ static inline void stub_finish_commits(struct stub_worker *worker, struct pipeli
                                        struct now now) {
         while (worker->is_committing) {
                 worker->is_committing = false;
-                pipeline_committed(pipeline, storage_commit(worker->storage, worker->change_set), now);
+                pipeline_committed(pipeline, storage_commit(pipeline->storage, worker->change_set), now);
                 pipeline_advance(pipeline, now);
         }
 }
