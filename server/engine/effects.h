@@ -82,8 +82,7 @@ int effects_reserve_key_change(struct effects *effects, const struct registratio
 /*
  * Add a watched change of the key and a notification for each of its registrations that the policy of the
  * engine grants, after effects_reserve_key_change(). entry: the new entry; NULL: the key does not exist
- * any more.
- * version: of the new entry, or of the former one. Without such registrations, nothing is added.
+ * any more. version: of the new entry, or of the former one. Without such registrations, nothing is added.
  */
 void effects_notify(struct effects *effects, const struct engine *engine, struct entry *entry,
                     struct registration *watchers, struct version version);

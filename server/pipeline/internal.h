@@ -11,9 +11,8 @@
  *     outbox (outbox.h)   what is published: notifications, replies, ends of records
  *
  * pipeline.c has the events of the caller; upkeep.c what is due at a time; inspection.c what the caller
- * reads.
- * pipeline_advance() leads from one of the five to the next; serve.c
- * from the queue to the engine and the batch. pipeline_can_step() says when the engine may go on.
+ * reads. pipeline_advance() leads from one of the five to the next; serve.c from the queue to the engine
+ * and the batch. pipeline_can_step() says when the engine may go on.
  */
 
 #include "base/time_units.h"
