@@ -423,12 +423,14 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
         struct frame_to_plugin_record record = { .kind = kinds[input_below(input, ARRAY_LENGTH(kinds))] };
         uint64_t number = last_ended + input_below(input, 5);
 
+        if (number == 0)
+                number = 1;
         if ((record.kind == FRAME_REPLY || record.kind == FRAME_END) && number <= last_number)
                 last_ended = number;
         switch (record.kind) {
         case FRAME_REPLY:
                 record.reply =
-                        (struct frame_reply){ .record_number = number ? number : 1,
+                        (struct frame_reply){ .record_number = number,
                                               .has_message = input_chance(input, 70),
                                               .tracking = (enum frame_tracking)input_below(input, 3) };
                 buf_append_format(text, "+%llu", (unsigned long long)record.reply.record_number);
@@ -448,7 +450,7 @@ static struct frame_to_plugin_record take_to_plugin(struct slice *input, struct 
                 record.connection = 1 + first_connection + input_below(input, 4);
                 break;
         case FRAME_END:
-                record.end.record_number = number ? number : 1;
+                record.end.record_number = number;
                 record.end.work_ns = input_number(input, 4);
         }
         return record;
