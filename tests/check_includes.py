@@ -85,6 +85,8 @@ ROOMS = {
     "": ("base config app", ""),  # server/main.c
 }
 ROOMS = {room: (set(rooms.split()), set(libraries.split())) for room, (rooms, libraries) in ROOMS.items()}
+for i, room in enumerate(ROOMS):
+    assert ROOMS[room][0] <= set(list(ROOMS)[:i]), f"{room}: a room of its row is not above it"
 MAX_LAYERS = 10
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S.*))')
