@@ -79,18 +79,15 @@ static void cleanup_properties(mosquitto_property **list) {
  * Publish at QoS 1, with Payload Format Indicator and Content Type: to this client only, or to all
  * subscribers if client_id is NULL. Returns 0, -ENOMEM, or -EINVAL if the broker refuses it.
  */
-static int publish_to_clients(struct plugin *plugin, const char *client_id, struct buf *topic,
+static int publish_to_clients(struct plugin *plugin, const char *client_id, const char *topic,
                               const struct publication *publication) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         int result;
 
-        if (!buf_text(topic))
-                return -ENOMEM;
-        plugin->publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * (topic->length + publication->payload.length);
+        plugin->publish_ns += PUBLISH_NS + PUBLISH_BYTE_NS * (strlen(topic) + publication->payload.length);
         result = add_properties(&properties, publication);
         if (result == MOSQ_ERR_SUCCESS)
-                result = mosquitto_broker_publish_copy(client_id, buf_text(topic),
-                                                       (int)publication->payload.length,
+                result = mosquitto_broker_publish_copy(client_id, topic, (int)publication->payload.length,
                                                        publication->payload.data, 1, false, properties);
         if (result == MOSQ_ERR_SUCCESS)
                 properties = NULL; /* owned by the broker */
@@ -100,13 +97,11 @@ static int publish_to_clients(struct plugin *plugin, const char *client_id, stru
 /* 1. Replies */
 
 int publish_reply(struct plugin *plugin, const struct record *record, const struct frame_reply *reply) {
-        CLEANUP(buf_deinit) struct buf topic = { 0 };
         const struct frame_request *request = &record->request;
 
         if (!request->response_topic.data)
                 return -EINVAL;
-        buf_append_slice(&topic, request->response_topic);
-        return publish_to_clients(plugin, NULL, &topic,
+        return publish_to_clients(plugin, NULL, (const char *)request->response_topic.data,
                                   &(struct publication){ .correlation_data = request->correlation_data,
                                                          .user_properties = reply->properties,
                                                          .payload = reply->payload });
@@ -135,9 +130,11 @@ static int publish_to_recipient(struct plugin *plugin, const struct frame_notifi
         CLEANUP(buf_deinit) struct buf topic = { 0 };
 
         topic_append_notify(&topic, slice_from_string(client_id), notification->key);
+        if (!buf_text(&topic))
+                return -ENOMEM;
         if (topic.length > TOPIC_LENGTH_MAX)
                 return -EINVAL;
-        return publish_to_clients(plugin, client_id, &topic,
+        return publish_to_clients(plugin, client_id, buf_text(&topic),
                                   &(struct publication){ .user_properties = notification->properties,
                                                          .payload = notification->payload });
 }

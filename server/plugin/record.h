@@ -22,5 +22,5 @@ struct record {
         int64_t expires_ns;            /* CLOCK_MONOTONIC: until then it may wait; INT64_MAX: no limit */
         bool is_request;
         bool is_refused;              /* a request that exceeds its client's share */
-        struct frame_request request; /* its bytes are directly behind this struct */
+        struct frame_request request; /* its bytes, each text with a NUL, are directly behind this struct */
 };
