@@ -22,7 +22,7 @@ struct registration_node {
         uint64_t number;
         uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
-        uint64_t n_registrations;
+        uint64_t n_registrations;           /* of a client */
         uint64_t n_bytes; /* of a client: registration_cost(); of a key: registration_recipient_bytes() */
         struct registration_node *next_ended,
                 *previous_ended; /* of an ended client; utlist; NULL for others */
@@ -298,7 +298,6 @@ static struct registration *add_pair(struct registrations *table, struct registr
 
         DL_APPEND2(key->registrations, registration, previous_of_key, next_of_key);
         DL_APPEND2(client->registrations, registration, previous_of_client, next_of_client);
-        key->n_registrations++;
         client->n_registrations++;
         table->n_registrations++;
         count_registration_bytes(table, registration, 1);
@@ -384,7 +383,6 @@ void registrations_remove(struct registrations *table, struct registration *regi
         HASH_DEL(table->pairs[hash_shard(registration->hh.hashv, REGISTRATIONS_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
-        key->n_registrations--;
         client->n_registrations--;
         registration->key = NULL;
         registration->client = NULL;
