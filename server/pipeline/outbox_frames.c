@@ -28,10 +28,6 @@ void outbox_frames_set_max_packet(struct outbox *outbox, uint64_t packet_bytes_m
         struct message message = frame_message((struct slice){ 0 });
         uint64_t n_bytes = message_packet_size(&message);
 
-        outbox->frames.bytes_max = SIZE_MAX;
-        if (packet_bytes_max == 0)
-                return;
-
         message.payload.length = packet_bytes_max > n_bytes ? (size_t)(packet_bytes_max - n_bytes) : 0;
         while (message.payload.length > 0 && message_packet_size(&message) > packet_bytes_max)
                 message.payload.length--;

@@ -30,7 +30,7 @@ extern const struct outbox_backend outbox_frames_backend;
 
 void outbox_frames_deinit(struct outbox *outbox);
 
-/* Set the broker's maximum packet size; 0: no limit. Before the first call, no record fits. */
+/* Set the broker's maximum packet size. Before the first call, no record fits. */
 void outbox_frames_set_max_packet(struct outbox *outbox, uint64_t packet_bytes_max);
 
 /* HELLO is sent: drop the records that are not published. */

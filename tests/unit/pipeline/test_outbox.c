@@ -69,7 +69,7 @@ static void setup(void) {
                                   .encoder = &encoder,
                                   .clock = &work_clock,
                                   .frames.deadline_ns = INT64_MAX };
-        outbox_frames_set_max_packet(&outbox, 0);
+        outbox_frames_set_max_packet(&outbox, MESSAGE_PACKET_MAX);
         outbox_open(&outbox, &outbox_frames_backend);
 }
 
