@@ -111,7 +111,8 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
         struct handshake_hello hello = { .run = peer->run,
                                          .number = ++peer->n_hellos,
-                                         .instance_id = peer->instance_id };
+                                         .instance_id =
+                                                 slice_from_string(pipeline->state->header.instance_id) };
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
 
         companion_hello_key(peer->secret, hello.number, hello.key);

@@ -68,7 +68,6 @@ struct peer {
         uint64_t run; /* random number of this process: see common/protocol/companion.h */
         uint64_t n_hellos;
         uint8_t secret[COMPANION_KEY_SIZE];    /* the keys of HELLO are derived from it */
-        struct slice instance_id;              /* borrowed */
         uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
 
         /* In PREPARING and PREPARED. */

@@ -41,8 +41,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                             .frames.deadline_ns = INT64_MAX },
                 .peer = { .deadline_ns = INT64_MAX,
                           .requires_plugin = config->requires_plugin,
-                          .run = config->run,
-                          .instance_id = slice_from_string(state->header.instance_id) },
+                          .run = config->run },
         };
         memcpy(pipeline->peer.secret, config->companion_secret, sizeof(config->companion_secret));
         work_clock_set_quantum(&pipeline->clock, 0);
