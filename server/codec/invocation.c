@@ -177,20 +177,21 @@ static bool is_served_version(struct slice version) {
                major_number <= 1;
 }
 
-static enum request_fault check_properties(const struct invocation *invocation, struct slice *ret_value) {
+static enum request_fault check_properties(const struct frame_request *request, struct slice version,
+                                           struct slice *ret_value) {
         static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
                                                   SLICE_LITERAL("2") };
 
-        if (invocation->qos != 1) {
-                *ret_value = qos_texts[invocation->qos];
+        if (request->qos != 1) {
+                *ret_value = qos_texts[request->qos];
                 return REQUEST_FAULT_QOS;
         }
-        if (!invocation->request.correlation_data.data) {
+        if (!request->correlation_data.data) {
                 *ret_value = SLICE_LITERAL("");
                 return REQUEST_FAULT_CORRELATION;
         }
-        if (!is_served_version(invocation->version)) {
-                *ret_value = invocation->version;
+        if (!is_served_version(version)) {
+                *ret_value = version;
                 return REQUEST_FAULT_VERSION;
         }
         return REQUEST_FAULT_NONE;
@@ -234,12 +235,11 @@ void invocation_decode(const struct decoder *decoder, const struct frame_to_stor
                                 decoder->persistence_name &&
                                 slice_equal(values[REQUEST_PERSISTENCE], decoder->persistence_value),
                 },
-                .qos = request->qos,
-                .version = values[REQUEST_VERSION],
                 .has_response_topic = topic_is_valid_response(request->response_topic),
                 .outcome = OUTCOME_DONE,
         };
-        ret_invocation->fault = check_properties(ret_invocation, &ret_invocation->fault_value);
+        ret_invocation->fault =
+                check_properties(request, values[REQUEST_VERSION], &ret_invocation->fault_value);
         if (ret_invocation->fault == REQUEST_FAULT_NONE)
                 ret_invocation->outcome = decode_request(&ret_invocation->request);
 }

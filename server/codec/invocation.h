@@ -38,10 +38,8 @@ enum request_fault {
 const char *request_fault_label(enum request_fault fault);
 
 struct invocation {
-        struct request request; /* verb is VERB_UNKNOWN if the command was not decoded */
-        uint8_t qos;
-        bool has_expiry;         /* request.expiry_s is set, perhaps to 0; decoding sets neither */
-        struct slice version;    /* of the protocol; absent: not sent */
+        struct request
+                request; /* verb is VERB_UNKNOWN if the command was not decoded; expiry_s is not set */
         bool has_response_topic; /* a valid one; otherwise drop the request without a reply */
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "pipeline/queue.h"
 #include "pipeline/requester.h"
 
 static void reset_replies(struct batch *batch) {
@@ -69,8 +70,8 @@ bool batch_is_full(const struct batch *batch) {
                batch->effects.n_keyed_changes >= batch->limits.n_rows;
 }
 
-struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
-                                      int64_t arrived_ns) {
+struct pending_reply *batch_add_reply(struct batch *batch, const struct queue_item *item,
+                                      const struct invocation *invocation) {
         const struct request *request = &invocation->request;
         size_t n_bytes = request->response_topic.length + request->correlation_data.length +
                          invocation->fault_value.length;
@@ -85,9 +86,9 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct invocati
         added = &batch->replies[batch->n_replies++];
         *added = (struct pending_reply){
                 .texts = texts,
-                .has_expiry = invocation->has_expiry,
-                .expiry_s = request->expiry_s,
-                .arrived_ns = arrived_ns,
+                .has_expiry = item->has_expiry,
+                .expiry_s = item->expiry_s,
+                .arrived_ns = item->arrived_ns,
                 .verb = invocation_is_accepted(invocation) ? request->verb : VERB_UNKNOWN,
                 .record_number = request->number,
                 .connection = request->connection,

@@ -5,6 +5,8 @@
 #include "engine/effects.h"
 #include "storage/storage.h"
 
+struct queue_item;
+
 /*
  * One batch: the effects of the items that are served together, and the replies to their requests.
  * With `limits` set, and zeros otherwise, it is open and empty.
@@ -136,12 +138,12 @@ size_t batch_n_bytes(const struct batch *batch);
 bool batch_is_full(const struct batch *batch);
 
 /*
- * Add the reply to a request: a copy of what the invocation has, also of the error that decoding has found.
+ * Add the reply to the item: a copy of what its invocation has, also of the error that decoding has found.
  * Returns it, or NULL if memory is short. Without an error, then execute the request, which sets `reply`.
  * Always call batch_end_reply() then. The batch must not be full.
  */
-struct pending_reply *batch_add_reply(struct batch *batch, const struct invocation *invocation,
-                                      int64_t arrived_ns);
+struct pending_reply *batch_add_reply(struct batch *batch, const struct queue_item *item,
+                                      const struct invocation *invocation);
 
 /*
  * The reply is complete. Set its n_preceding_changes, add its payload to n_bytes, and set

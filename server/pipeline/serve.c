@@ -49,7 +49,7 @@ static void observe_request(struct pipeline *pipeline, const struct invocation *
 static void execute_and_reply(struct pipeline *pipeline, struct queue_item *item,
                               const struct invocation *invocation, struct now now) {
         struct batch *batch = &pipeline->batch;
-        struct pending_reply *pending = batch_add_reply(batch, invocation, item->arrived_ns);
+        struct pending_reply *pending = batch_add_reply(batch, item, invocation);
 
         if (!pending) {
                 if (item->requester)
@@ -82,7 +82,6 @@ static void refuse_inner_id(struct invocation *invocation) {
 static void decode_item(const struct pipeline *pipeline, const struct queue_item *item,
                         struct invocation *ret_invocation) {
         invocation_decode(&pipeline->decoder, &item->record, ret_invocation);
-        ret_invocation->has_expiry = item->has_expiry;
         ret_invocation->request.expiry_s = item->expiry_s;
         if (item->requester)
                 requester_identify(item->requester, ret_invocation);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "pipeline/batch.h"
+#include "pipeline/queue.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -37,7 +38,7 @@ static struct pending_reply *add(struct replied replied) {
                                                        .correlation_data = replied.correlation_data,
                                                        .number = replied.number,
                                                } };
-        struct pending_reply *added = batch_add_reply(&batch, &invocation, 0);
+        struct pending_reply *added = batch_add_reply(&batch, &(struct queue_item){ 0 }, &invocation);
 
         cr_assert_not_null(added);
         return added;

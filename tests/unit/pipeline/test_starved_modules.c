@@ -309,7 +309,7 @@ Test(starved, batch_adds_a_whole_reply_or_none) {
                         const struct pending_reply *added;
 
                         memory_starve(n, 1);
-                        added = batch_add_reply(&batch, &invocation, 0);
+                        added = batch_add_reply(&batch, &(struct queue_item){ 0 }, &invocation);
                         if (memory_stop_failing() == 0) {
                                 cr_assert_not_null(added);
                                 break;
