@@ -148,7 +148,7 @@ static void answer_request(struct outbox *outbox, const struct pending_reply *pe
                                                   now.mono_ns - pending->arrived_ns);
         const struct hooks *hooks = outbox->hooks;
         struct message message;
-        bool is_published;
+        bool must_publish;
         int r;
 
         if (expiry_s == 0) {
@@ -172,8 +172,8 @@ static void answer_request(struct outbox *outbox, const struct pending_reply *pe
         message.correlation_data = pending->correlation_data;
         message.has_expiry = pending->has_expiry;
         message.expiry_s = pending->has_expiry ? expiry_s : 0;
-        is_published = !hooks || hooks->reply(hooks->userdata, pending->hook_number, &message, now);
-        outbox->backend->publish_reply(outbox, pending, is_published ? &message : NULL);
+        must_publish = !hooks || hooks->reply(hooks->userdata, pending->hook_number, &message, now);
+        outbox->backend->publish_reply(outbox, pending, must_publish ? &message : NULL);
 }
 
 static bool publish_replies(struct outbox *outbox, struct now now) {

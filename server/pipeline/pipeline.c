@@ -168,7 +168,7 @@ static void queue_message(struct pipeline *pipeline, const struct message *messa
  * The records of a frame wait in the queue from now on, and its header says which notifications the
  * plugin has published. Until WELCOME, a frame can only be one that followed an earlier HELLO.
  */
-static void queue_frame(struct pipeline *pipeline, struct slice box, struct now now) {
+static void receive_frame(struct pipeline *pipeline, struct slice box, struct now now) {
         struct frame_to_store header;
         int r;
 
@@ -188,7 +188,7 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         if (!message)
                 drops_out_of_memory(&pipeline->drops);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_FRAME_TO_STORE)))
-                queue_frame(pipeline, message->payload, now);
+                receive_frame(pipeline, message->payload, now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 peer_receive_welcome(pipeline, message->payload, now);
         else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))

@@ -18,7 +18,7 @@
  * the plugin, only messages of test control and of clients inside the process (pipeline/requester.h)
  * are served: messages and records take turns.
  *
- * Frames are decrypted here, and a missing one is noticed (COMPANION_FRAME_TO_STORE in
+ * Frames are decrypted here, and a missing one is noticed ("After the loss of a frame" in
  * common/protocol/companion.h).
  *
  * No I/O, no clock; the order depends only on the calls. Not thread-safe.

@@ -27,7 +27,7 @@ struct to_store {
         size_t n_outstanding;
         /* At the last FRAME_END, or at WELCOME: the last record that had ended, and plugin->publish_ns. */
         uint64_t last_ended, last_publish_ns;
-        size_t n_records_max; /* of the next frame: see to_store_ended() */
+        size_t n_records_max; /* of the next frame: size_next_frame() */
         /* CLOCK_MONOTONIC: send a frame without records then; INT64_MAX: no frame is outstanding */
         int64_t timeout_ns;
         bool is_frame_due; /* send a frame even without records */
