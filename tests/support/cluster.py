@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -271,6 +272,8 @@ class Cluster:
             client.close()
         for machine in self.machines:
             machine.kill()
+            with contextlib.suppress(FileNotFoundError):  # it was not started
+                shutil.rmtree(machine.etcd.directory)  # more than 64 MiB; the logs stay
             for proxy in filter(None, [*machine.proxies, machine.broker_proxy]):
                 proxy.close()
         if self.lan:
