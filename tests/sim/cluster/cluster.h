@@ -8,9 +8,10 @@
 
 /*
  * Members of a cluster and their world, generated from one seed: three machines, each with a clock,
- * an etcd, a broker and a member. The member decides with server/election. As a leader it does what
- * election.h asks of a leader. The seed determines all times, choices and faults. Times of the
- * world are world.now_ns; only a member reads the clock of its machine.
+ * an etcd, a broker and a member. The member decides with server/election. As a standby it decides when
+ * server/app/standby.c does. As a leader it does what election.h asks of a leader. The seed determines all
+ * times, choices and faults. Times of the world are world.now_ns; only a member reads the clock of its
+ * machine.
  */
 
 #define N_MACHINES 3
@@ -91,8 +92,8 @@ struct packet {
         struct value value;
         size_t n_tries; /* to apply it */
 
-        uint64_t revision; /* the response: of that etcd; it is the mod_revision too */
-        bool has_succeeded;
+        uint64_t revision;  /* the response: of that etcd; it is the mod_revision too */
+        bool has_succeeded; /* a reading fails if that etcd is down */
 };
 
 /* All etcds. The transactions that were applied, in order: values[i] has mod_revision i. */
@@ -127,7 +128,7 @@ struct member {
         struct election election; /* standby */
         int64_t asked_at_ns;      /* when the newest reading was asked for, in times of the world */
         uint64_t newest;          /* mod_revision that the process has read */
-        int64_t decides_at_ns;    /* planned; time of the world */
+        int64_t read_at_ns;       /* begin of the present reading, time of the world; INT64_MAX: none */
 
         struct value known; /* leader: the last transaction that succeeded */
         int64_t lease_sent_ns;

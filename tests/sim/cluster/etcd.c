@@ -170,13 +170,13 @@ static void apply(struct world *world, struct timeline_event *event) {
 
 void etcd_receive(struct world *world, struct timeline_event *event) {
         struct packet *packet = &world->packets[event->number];
+        bool is_up = world->etcd.nodes[packet->node].is_up;
 
-        if (!world->etcd.nodes[packet->node].is_up)
-                return;
-        if (packet->is_transaction) {
+        if (!packet->is_transaction) {
+                packet->has_succeeded = is_up;
+                packet->revision = world->etcd.nodes[packet->node].applied;
+                respond(world, event->number);
+        } else if (is_up) {
                 world_plan(world, world_soon(world, 5 * NS_PER_MS), apply, event->number, 0);
-                return;
         }
-        packet->revision = world->etcd.nodes[packet->node].applied;
-        respond(world, event->number);
 }

@@ -207,47 +207,21 @@ static void check_win(const struct world *world, const struct member *member) {
               "a member does not win over a header that it knows to be replaced");
 }
 
-static void decide(struct world *world, struct timeline_event *event);
-
-/* Decide at this time, unless this is planned for an earlier time: the clock of a machine is not slower. */
-static void plan_decision(struct world *world, struct member *member, int64_t at_ns) {
-        if (member->decides_at_ns <= at_ns)
-                return;
-        member->decides_at_ns = at_ns;
-        world_plan(world, at_ns, decide, find_machine(world, member), member->generation);
-}
-
-static void decide_now(struct world *world, struct member *member) {
-        size_t machine = find_machine(world, member);
-        int64_t now_ns = member_clock_ns(world, member);
+static void decide(struct world *world, struct member *member) {
         const struct value *last;
         struct election_decision decision;
 
-        if (member->role != ROLE_STANDBY)
-                return;
-        decision = election_next(&member->election, now_ns,
+        decision = election_next(&member->election, member_clock_ns(world, member),
                                  member->has_broker || cluster_plant == PLANT_NO_BROKER);
-        if (!decision.wins) {
-                if (decision.again_ns != INT64_MAX)
-                        plan_decision(world, member, world->now_ns + decision.again_ns - now_ns);
+        if (!decision.wins)
                 return;
-        }
-        check_trace("%" PRId64 ": %c: %s", world->now_ns, (char)('A' + machine),
+        check_trace("%" PRId64 ": %c: %s", world->now_ns, (char)('A' + find_machine(world, member)),
                     election_reason_text(decision.reason));
         check_win(world, member);
         world->tally->n_wins[decision.reason]++;
         member->role = ROLE_WINNING;
         last = &world->etcd.values[member->election.reading.header.mod_revision];
         begin_transaction(world, member, last, last->header.term + 1, false);
-}
-
-static void decide(struct world *world, struct timeline_event *event) {
-        struct member *member = find_member(world, event->number);
-
-        if (!is_ready(world, member, event, event->generation))
-                return;
-        member->decides_at_ns = INT64_MAX;
-        decide_now(world, member);
 }
 
 /* What the planted faults make of a reading. */
@@ -288,8 +262,7 @@ static void observe(struct world *world, struct member *member, const struct pac
 
         if (member->newest <= packet->revision) {
                 member->newest = packet->revision;
-                if (member->asked_at_ns < packet->sent_at_ns)
-                        member->asked_at_ns = packet->sent_at_ns;
+                member->asked_at_ns = packet->sent_at_ns;
         }
         plant_in_reading(member, &reading);
         election_observe(&member->election, &reading);
@@ -319,20 +292,51 @@ static void transaction_failed(struct world *world, struct member *member, const
 
 /* 4. Events */
 
+static void tick(struct world *world, struct timeline_event *event);
+
+static void plan_tick(struct world *world, const struct member *member, int64_t delay_ns) {
+        world_plan(world, world->now_ns + delay_ns, tick, find_machine(world, member), member->generation);
+}
+
+/* A reading has succeeded or failed. A standby decides now, and at no other time. */
+static void end_reading(struct world *world, struct member *member) {
+        member->read_at_ns = INT64_MAX;
+        decide(world, member);
+        plan_tick(world, member, election_read_interval_ns(&member->config));
+}
+
+static void time_out(struct world *world, struct timeline_event *event) {
+        struct member *member = find_member(world, event->number);
+
+        if (is_ready(world, member, event, event->generation) &&
+            world->now_ns - member->read_at_ns >= member->config.lease_ns / 3)
+                end_reading(world, member);
+}
+
+static void begin_reading(struct world *world, struct member *member) {
+        size_t machine = find_machine(world, member);
+
+        member->read_at_ns = world->now_ns;
+        world_send(world, &(struct packet){ .machine = machine,
+                                            .node = machine,
+                                            .generation = member->generation,
+                                            .sent_at_ns = world->now_ns,
+                                            .asked_ns = member_clock_ns(world, member) });
+        world_plan(world, world->now_ns + member->config.lease_ns / 3, time_out, machine,
+                   member->generation);
+}
+
 /* A standby reads, a leader works, and both send again what has no outcome. */
 static void tick(struct world *world, struct timeline_event *event) {
-        size_t machine = event->number;
-        struct member *member = find_member(world, machine);
+        struct member *member = find_member(world, event->number);
         int64_t interval_ns = election_read_interval_ns(&member->config);
 
         if (!is_ready(world, member, event, event->generation))
                 return;
-        if (member->role == ROLE_STANDBY)
-                world_send(world, &(struct packet){ .machine = machine,
-                                                    .node = machine,
-                                                    .generation = member->generation,
-                                                    .sent_at_ns = world->now_ns,
-                                                    .asked_ns = member_clock_ns(world, member) });
+        if (member->role == ROLE_STANDBY) {
+                begin_reading(world, member);
+                return; /* the next tick is planned when the reading ends */
+        }
         if (member->has_transaction && world->now_ns >= member->send_again_ns) {
                 if (cluster_plant == PLANT_OPEN_IS_STORED && member->role == ROLE_LEADER)
                         transaction_succeeded(world, member);
@@ -343,7 +347,24 @@ static void tick(struct world *world, struct timeline_event *event) {
                 work(world, member);
                 interval_ns = 1 + (int64_t)random_below(&world->random, (uint64_t)interval_ns);
         }
-        world_plan(world, world->now_ns + interval_ns, tick, machine, member->generation);
+        plan_tick(world, member, interval_ns);
+}
+
+static void receive_reading(struct world *world, struct member *member, const struct packet *packet) {
+        if (packet->sent_at_ns != member->read_at_ns)
+                return;
+        if (packet->has_succeeded)
+                observe(world, member, packet);
+        end_reading(world, member);
+}
+
+static void receive_outcome(struct world *world, struct member *member, const struct packet *packet) {
+        if (!member->has_transaction || member->transaction.value.id != packet->value.id)
+                return;
+        if (packet->has_succeeded || world->etcd.values[packet->revision].id == packet->value.id)
+                transaction_succeeded(world, member);
+        else
+                transaction_failed(world, member, packet);
 }
 
 void member_receive(struct world *world, struct timeline_event *event) {
@@ -352,15 +373,10 @@ void member_receive(struct world *world, struct timeline_event *event) {
 
         if (!is_ready(world, member, event, packet->generation))
                 return;
-        if (!packet->is_transaction)
-                observe(world, member, packet);
-        else if (member->has_transaction && member->transaction.value.id == packet->value.id) {
-                if (packet->has_succeeded || world->etcd.values[packet->revision].id == packet->value.id)
-                        transaction_succeeded(world, member);
-                else
-                        transaction_failed(world, member, packet);
-        }
-        decide_now(world, member);
+        if (packet->is_transaction)
+                receive_outcome(world, member, packet);
+        else
+                receive_reading(world, member, packet);
 }
 
 void member_start(struct world *world, size_t machine) {
@@ -373,11 +389,11 @@ void member_start(struct world *world, size_t machine) {
         member->role = ROLE_STANDBY;
         member->asked_at_ns = INT64_MIN;
         member->newest = 0;
-        member->decides_at_ns = INT64_MAX;
+        member->read_at_ns = INT64_MAX;
         member->lease_sent_ns = LEASE_ENDED;
         member->has_transaction = member->has_read = member->has_proof = false;
         election_init(&member->election, &member->config);
-        world_plan(world, world->now_ns, tick, machine, member->generation);
+        plan_tick(world, member, 0);
 }
 
 static void restart(struct world *world, struct timeline_event *event) {

@@ -225,7 +225,10 @@ static bool have_other_clock(const struct member *a, const struct member *b) {
         return llabs(a->wall_ms - b->wall_ms) > ELECTION_WALL_TOLERANCE_MS + MS_PER_S;
 }
 
-/* Until a standby leads, if the machine of the leader is lost now. */
+/*
+ * Until a standby leads, if the machine of the leader is lost now. The standby may be late by the time
+ * between two readings twice: it receives a header late, and notices late that the lease has ended.
+ */
 static int64_t find_failover_max_ns(const struct world *world, const struct member *leader) {
         int64_t lease_ns = leader->config.lease_ns;
 
