@@ -56,26 +56,26 @@ static void standby_on_timer(uv_timer_t *timer);
 
 /* 1. What is shown */
 
-static void describe_decision(const struct standby *standby, const struct election_decision *decision,
+static void describe_decision(const struct standby *standby, enum election_reason reason,
                               struct cluster_view *view) {
         const struct election_header *leader = &standby->election.reading.header;
 
         view->term = leader->term;
-        if (decision->reason == ELECTION_LED)
+        if (reason == ELECTION_LED)
                 snprintf(view->waits_for, sizeof(view->waits_for), "standby: \"%s\" leads", leader->name);
         else
                 snprintf(view->waits_for, sizeof(view->waits_for), "standby: %s",
-                         election_reason_text(decision->reason));
+                         election_reason_text(reason));
 }
 
 /* Log a change of the reason, or of the leader. Digits are no change: libcurl names milliseconds. */
-static void log_change(struct standby *standby, const struct election_decision *decision) {
+static void log_change(struct standby *standby, enum election_reason reason) {
         const struct cluster_view *view = &standby->server->cluster;
-        struct logged_state state = { .reason = (int)decision->reason, .term = view->term };
+        struct logged_state state = { .reason = (int)reason, .term = view->term };
         const struct logged_state *logged = &standby->logged;
         const char *etcd = "";
 
-        if (decision->reason == ELECTION_UNKNOWN)
+        if (reason == ELECTION_UNKNOWN)
                 etcd = standby->result == -EBADMSG ? "the header is damaged"
                                                    : storage_etcd_reason(standby->storage);
         snprintf(state.etcd, sizeof(state.etcd), "%.*s", (int)strcspn(etcd, "0123456789"), etcd);
@@ -88,12 +88,12 @@ static void log_change(struct standby *standby, const struct election_decision *
         standby->logged = state;
 }
 
-static void show_decision(struct standby *standby, const struct election_decision *decision) {
+static void show_decision(struct standby *standby, enum election_reason reason) {
         struct cluster_view *view = &standby->server->cluster;
 
-        describe_decision(standby, decision, view);
+        describe_decision(standby, reason, view);
         server_update_status(standby->server);
-        log_change(standby, decision);
+        log_change(standby, reason);
 }
 
 /* 2. The end */
@@ -175,16 +175,16 @@ static void observe_on_worker(uv_work_t *work) {
 
 static void standby_on_observed(uv_work_t *work, int status) {
         struct standby *standby = work->data;
-        struct election_decision decision;
+        enum election_reason reason;
 
         (void)status;
         server_feed_watchdog();
         if (standby->result == 0)
                 accept_reading(standby);
-        decision = election_next(&standby->election, system_clock_boot_ns(),
-                                 broker_probe_is_usable(standby->probe));
-        show_decision(standby, &decision);
-        if (decision.wins) {
+        reason = election_next(&standby->election, system_clock_boot_ns(),
+                               broker_probe_is_usable(standby->probe));
+        show_decision(standby, reason);
+        if (reason >= ELECTION_WINS_NEW) {
                 standby->read = standby->reading;
                 start_etcd_call(standby, win_on_worker, standby_on_win);
         } else {

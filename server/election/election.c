@@ -76,39 +76,30 @@ static bool has_other_clock(const struct election *election) {
                election->wall_difference_ms <= -ELECTION_WALL_TOLERANCE_MS;
 }
 
-static struct election_decision wait_until(enum election_reason reason, int64_t again_ns) {
-        return (struct election_decision){ .reason = reason, .again_ns = again_ns };
-}
-
 static bool is_fresh(const struct election *election, int64_t asked_ns, int64_t now_ns) {
         return now_ns - asked_ns <= election->config.lease_ns / 5;
 }
 
-struct election_decision election_next(const struct election *election, int64_t now_ns,
-                                       bool broker_is_usable) {
+enum election_reason election_next(const struct election *election, int64_t now_ns, bool broker_is_usable) {
         enum election_reason reason = find_reason_to_win(election);
         int64_t win_ns = election->sent_by_ns;
 
         if (!election->has_reading || !is_fresh(election, election->reading.asked_ns, now_ns))
-                return wait_until(election->is_behind &&
-                                                  is_fresh(election, election->behind_asked_ns, now_ns)
-                                          ? ELECTION_BEHIND
-                                          : ELECTION_UNKNOWN,
-                                  INT64_MAX);
+                return election->is_behind && is_fresh(election, election->behind_asked_ns, now_ns)
+                               ? ELECTION_BEHIND
+                               : ELECTION_UNKNOWN;
 
         if (reason == ELECTION_WINS_EXPIRED)
                 win_ns += on_fastest_clock(election->reading.header.lease_ns);
         if (now_ns < win_ns)
-                return wait_until(ELECTION_LED, win_ns);
+                return ELECTION_LED;
 
         if (reason != ELECTION_WINS_NEW && reason != ELECTION_WINS_AGAIN && has_other_clock(election))
                 win_ns += 2 * election->reading.header.lease_ns;
         if (now_ns < win_ns)
-                return wait_until(ELECTION_CLOCKS_DIFFER, win_ns);
+                return ELECTION_CLOCKS_DIFFER;
 
-        if (!broker_is_usable)
-                return wait_until(ELECTION_NO_BROKER, INT64_MAX);
-        return (struct election_decision){ .reason = reason, .wins = true, .again_ns = INT64_MAX };
+        return broker_is_usable ? reason : ELECTION_NO_BROKER;
 }
 
 const char *election_reason_text(enum election_reason reason) {

@@ -40,11 +40,12 @@
  *     103.0  sends the header H
  *     103.1  A and its etcd lose power
  *                                           505.0  the other members of etcd elect a leader; B receives H
- *                                           513.85 B wins
+ *                                           514.3  reads H again, and wins
  *
  * When was H sent, on the clock of B? At 505.0 or before, because B received it then. But A sent H 3 s after
  * G, so it was also sent at 500.2 + 1.05 * 3 = 503.35 or before. The earlier time counts. B waits for
- * 1.05 * 10 s after it. On the clock of A at least 10 s have passed then since 103.0: the lease has ended.
+ * 1.05 * 10 s after it, until 513.85, and wins with the next reading. On the clock of A at least 10 s have
+ * passed then since 103.0: the lease has ended.
  *
  * 3. Safety
  *
@@ -149,12 +150,6 @@ enum election_reason {
 #undef ELECTION_NAME
 };
 
-struct election_decision {
-        enum election_reason reason;
-        bool wins;
-        int64_t again_ns; /* decide again at this time; INT64_MAX: no time is known */
-};
-
 /* Begin as a standby that has read nothing. */
 void election_init(struct election *ret_election, const struct election_config *config);
 
@@ -171,9 +166,9 @@ void election_init(struct election *ret_election, const struct election_config *
 void election_observe(struct election *election, const struct election_reading *reading);
 
 /*
- * Decide whether this standby wins now. Call it after each reading, when broker_is_usable changes,
- * and at again_ns of the last decision. To win, write a header with the next term, comparing
- * reading.header.mod_revision. If two standbys win, the comparison of one fails.
+ * Decide whether this standby waits or wins now: it wins if the returned reason is ELECTION_WINS_NEW or
+ * greater. Call it after each reading, also after one that failed. To win, write a header with the next
+ * term, comparing reading.header.mod_revision. If two standbys win, the comparison of one fails.
  *
  * Wins only on a reading whose request was sent in the last lease/5. Otherwise a process that was
  * stopped for a while would try to win on what it knew before.
@@ -191,8 +186,7 @@ void election_observe(struct election *election, const struct election_reading *
  * header may be of any age, so then it counts only if the header's clock is ahead.
  */
 #define ELECTION_WALL_TOLERANCE_MS 10000
-struct election_decision election_next(const struct election *election, int64_t now_ns,
-                                       bool broker_is_usable);
+enum election_reason election_next(const struct election *election, int64_t now_ns, bool broker_is_usable);
 
 /* The text of a reason. */
 const char *election_reason_text(enum election_reason reason);

@@ -209,16 +209,16 @@ static void check_win(const struct world *world, const struct member *member) {
 
 static void decide(struct world *world, struct member *member) {
         const struct value *last;
-        struct election_decision decision;
+        enum election_reason reason;
 
-        decision = election_next(&member->election, member_clock_ns(world, member),
-                                 member->has_broker || cluster_plant == PLANT_NO_BROKER);
-        if (!decision.wins)
+        reason = election_next(&member->election, member_clock_ns(world, member),
+                               member->has_broker || cluster_plant == PLANT_NO_BROKER);
+        if (reason < ELECTION_WINS_NEW)
                 return;
         check_trace("%" PRId64 ": %c: %s", world->now_ns, (char)('A' + find_machine(world, member)),
-                    election_reason_text(decision.reason));
+                    election_reason_text(reason));
         check_win(world, member);
-        world->tally->n_wins[decision.reason]++;
+        world->tally->n_wins[reason]++;
         member->role = ROLE_WINNING;
         last = &world->etcd.values[member->election.reading.header.mod_revision];
         begin_transaction(world, member, last, last->header.term + 1, false);
