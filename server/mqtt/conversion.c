@@ -10,10 +10,14 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 
-static struct slice incoming_own(struct mqtt_incoming *incoming, void *data, size_t length) {
+/*
+ * libmosquitto returns NULL for empty data, and from 2.1 on also for an empty text. But NULL means absent
+ * in struct message.
+ */
+static struct slice incoming_own(struct mqtt_incoming *incoming, struct slice value) {
         ASSERT(incoming->n_owned < ARRAY_LENGTH(incoming->owned));
-        incoming->owned[incoming->n_owned++] = data;
-        return (struct slice){ data, length };
+        incoming->owned[incoming->n_owned++] = (void *)value.data;
+        return value.data ? value : SLICE_LITERAL("");
 }
 
 static bool is_wanted(const struct message *message, struct slice name, const struct slice *wanted) {
@@ -45,8 +49,8 @@ static int incoming_read_user_property(struct mqtt_incoming *incoming, const mos
         }
 
         message->user_properties[message->n_user_properties++] = (struct user_property){
-                .name = incoming_own(incoming, name_text, name.length),
-                .value = incoming_own(incoming, value, strlen(value)),
+                .name = incoming_own(incoming, name),
+                .value = incoming_own(incoming, slice_from_string(value)),
         };
         return 0;
 }
@@ -63,18 +67,13 @@ static int incoming_read_property(struct mqtt_incoming *incoming, const mosquitt
         case MQTT_PROP_RESPONSE_TOPIC:
                 if (!mosquitto_property_read_string(property, identifier, &text, false))
                         return -ENOMEM;
-                message->response_topic = incoming_own(incoming, text, strlen(text));
+                message->response_topic = incoming_own(incoming, slice_from_string(text));
                 return 0;
         case MQTT_PROP_CORRELATION_DATA:
-                /*
-                 * libmosquitto returns NULL for empty data, but NULL means absent in struct message
-                 */
                 data = NULL;
                 if (!mosquitto_property_read_binary(property, identifier, &data, &length, false))
                         return -ENOMEM;
-                message->correlation_data = incoming_own(incoming, data, length);
-                if (!data)
-                        message->correlation_data = SLICE_LITERAL("");
+                message->correlation_data = incoming_own(incoming, (struct slice){ data, length });
                 return 0;
         case MQTT_PROP_MESSAGE_EXPIRY_INTERVAL:
                 mosquitto_property_read_int32(property, identifier, &message->expiry_s, false);
