@@ -19,8 +19,8 @@ enum hlc_style {
 };
 
 /*
- * Parse wallClock:counter:nodeId, padded or not. Returns 0, or -EINVAL for a syntax error or a
- * number out of range. ret_hlc->node points into text.
+ * Parse wallClock:counter:nodeId, padded or not. Returns 0, or -EINVAL for a syntax error, a number out of
+ * range, or a node id that brokers do not pass on. ret_hlc->node points into text.
  */
 int hlc_parse(struct slice text, struct hlc *ret_hlc);
 

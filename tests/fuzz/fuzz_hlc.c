@@ -19,6 +19,23 @@ static bool is_number(struct slice text, unsigned __int128 max) {
         return text.length > 0;
 }
 
+/* Whether the UTF-8 text has no control characters and no noncharacters. */
+static bool is_sendable(struct slice text) {
+        for (size_t i = 0, n; i < text.length; i += n) {
+                uint8_t lead = text.data[i];
+                uint32_t code;
+
+                n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+                code = n == 1 ? lead : lead & (0x7FU >> n);
+                for (size_t j = 1; j < n; j++)
+                        code = code << 6 | (text.data[i + j] & 0x3FU);
+                if (code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0xFDD0 && code <= 0xFDEF) ||
+                    (code & 0xFFFE) == 0xFFFE)
+                        return false;
+        }
+        return true;
+}
+
 /* Validate each part of the timestamp. */
 static bool is_hlc(struct slice text) {
         struct slice wall, counter, node, rest;
@@ -28,7 +45,7 @@ static bool is_hlc(struct slice text) {
                 return false;
         counter = slice_split(rest, ':', &node);
         return is_number(wall, INT64_MAX) && is_number(counter, UINT64_MAX) && node.length > 0 &&
-               !memchr(node.data, ':', node.length) && slice_is_utf8(node);
+               !memchr(node.data, ':', node.length) && slice_is_utf8(node) && is_sendable(node);
 }
 
 static void write_and_read(struct hlc hlc, enum hlc_style style) {

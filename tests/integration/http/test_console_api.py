@@ -125,6 +125,18 @@ def test_a_long_fencing_token_has_no_header(users):
     assert users.request("DEL", "b").startswith(b"-ERR a fencing token is required")
 
 
+def test_a_fencing_token_that_a_broker_refuses_is_malformed(users):
+    """A reply with it to a client of the broker would end the connection of the store, or of the client."""
+    for node in "\ufffe", "\x85":
+        token = f"1:1:{node}".encode()
+        assert users.request("SET", "key", "value", Statestore_Fence=token) == b"-ERR malformed timestamp\r\n"
+    users.request("SET", "key", "value", Statestore_Fence="1:1:n")
+
+    reply = users.site.connect().request("GET", "key", user=[("details", "1")])
+
+    assert reply.prop("__ft") == "000000000000001:00001:n"
+
+
 def test_locks_show_their_holder_and_operators_see_who_waits(users):
     waiting = users.site.connect("waiting")
     waiting.watch("lock")

@@ -28,6 +28,12 @@ static const struct {
         { "a node of UTF-8", S("1:2:\xC3\xA4\xF0\x9F\x98\x80"), 1, 2, S("\xC3\xA4\xF0\x9F\x98\x80") },
         { "a node of blanks", S("1:2: "), 1, 2, S(" ") },
         { "a node of digits", S("1:2:3"), 1, 2, S("3") },
+        { "the neighbours of control characters", S("1:2:~\xC2\xA0"), 1, 2, S("~\xC2\xA0") },
+        { "the bytes of a noncharacter in two characters", S("1:2:\xEF\xAF\xBF\xDF\xBE"), 1, 2,
+          S("\xEF\xAF\xBF\xDF\xBE") },
+        { "the neighbours of noncharacters",
+          S("1:2:\xEF\xB7\x8F\xEF\xB7\xB0\xEF\xBF\xBD\xF0\x9F\xBF\xBD\xE4\xBF\xBF"), 1, 2,
+          S("\xEF\xB7\x8F\xEF\xB7\xB0\xEF\xBF\xBD\xF0\x9F\xBF\xBD\xE4\xBF\xBF") },
 };
 
 Test(hlc, is_parsed_padded_or_not) {
@@ -70,6 +76,18 @@ static const struct {
         { "the counter past 2^64-1", S("1:18446744073709551616:n") },
         { "a node that is not UTF-8", S("1:2:\xFF") },
         { "a node that is cut", S("1:2:a\xC3") },
+        { "NUL in the node", S("1:2:a\0b") },
+        { "the last control character of ASCII in the node", S("1:2:a\x1F") },
+        { "DEL in the node", S("1:2:\x7F") },
+        { "U+0080 in the node", S("1:2:\xC2\x80") },
+        { "U+009F in the node", S("1:2:\xC2\x9F") },
+        { "U+FDD0 in the node", S("1:2:\xEF\xB7\x90") },
+        { "U+FDEF in the node", S("1:2:\xEF\xB7\xAF") },
+        { "U+FFFE in the node", S("1:2:a\xEF\xBF\xBE"
+                                  "b") },
+        { "U+FFFF in the node", S("1:2:\xEF\xBF\xBF") },
+        { "U+1FFFE in the node", S("1:2:\xF0\x9F\xBF\xBE") },
+        { "U+10FFFF in the node", S("1:2:\xF4\x8F\xBF\xBF") },
 };
 
 Test(hlc, rejects_malformed_text) {
