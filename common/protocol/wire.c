@@ -4,6 +4,8 @@
 
 #include <endian.h>
 
+#include "base/assert.h"
+
 void wire_append_number(struct buf *buf, uint64_t number, size_t n_bytes) {
         uint64_t bytes = htobe64(number);
 
@@ -16,6 +18,7 @@ void wire_append_blob(struct buf *buf, struct slice blob) {
 }
 
 void wire_append_text(struct buf *buf, struct slice text) {
+        ASSERT(text.length <= UINT16_MAX);
         wire_append_number(buf, text.length, 2);
         buf_append_slice(buf, text);
 }

@@ -12,7 +12,7 @@
 /* Append the n_bytes least significant bytes of the number. */
 void wire_append_number(struct buf *buf, uint64_t number, size_t n_bytes);
 
-/* The length is below 2^32, or 2^16. */
+/* The length is below 2^32, or 2^16: a longer text is a bug of the caller. */
 void wire_append_blob(struct buf *buf, struct slice blob);
 void wire_append_text(struct buf *buf, struct slice text);
 
