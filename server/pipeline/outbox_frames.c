@@ -181,18 +181,24 @@ static struct slice take_recipients(const struct outbox_frames *frames,
         return taken;
 }
 
-/* Set the recipients of the record. Returns the memory that their copies need in the broker. */
+/*
+ * Set the recipients of the record, without clients of a broker without the plugin: their registrations
+ * ended with that broker. Returns the memory that the copies need in the broker.
+ */
 static size_t set_recipients(struct outbox *outbox, const struct pending_notification *notification,
                              struct slice recipients, struct frame_to_plugin_record *record) {
         struct recipient recipient;
         size_t n_bytes = 0;
 
         buf_reset(&outbox->frames.connections);
-        while (recipients_next(&recipients, &recipient))
-                for (int i = outbox_n_copies(outbox, notification, &recipient); i > 0; i--) {
+        while (recipients_next(&recipients, &recipient)) {
+                int n = recipient.connection > 0 ? outbox_n_copies(outbox, notification, &recipient) : 0;
+
+                for (; n > 0; n--) {
                         n_bytes += broker_bytes_of_copy(&record->notification, &recipient);
                         frame_recipient_append(&outbox->frames.connections, recipient.connection);
                 }
+        }
         record->notification.recipients = buf_slice(&outbox->frames.connections);
         return n_bytes;
 }
@@ -212,7 +218,7 @@ static void frames_publish_notification(struct outbox *outbox,
 
         if (outbox->recipients_offset == 0)
                 frames->n_recipients_before = 0;
-        do { /* test control can omit all recipients: then one record without recipients is added */
+        do { /* set_recipients() can omit all recipients: then one record without recipients is added */
                 struct slice taken;
                 size_t n, broker_bytes;
 

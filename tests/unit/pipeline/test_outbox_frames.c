@@ -107,24 +107,31 @@ static void end_batch(uint64_t last_number) {
         outbox_frames_backend.end_batch(&outbox);
 }
 
-/* A change with this sequence and a value of n_bytes; its recipients are the connections 1 to n. */
-static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
+/* A change with this sequence and a value of n_bytes. */
+static void notify_recipients(uint64_t sequence, const struct buf *recipients, size_t n_bytes) {
         uint8_t *payload = calloc(1, n_bytes);
         const struct message message = { .payload = { payload, n_bytes },
                                          .user_properties = { { S("name"), S("value") } },
                                          .n_user_properties = 1 };
-        struct buf recipients = { 0 };
-        struct pending_notification notification = { .sequence = sequence, .key = S("key") };
+        struct pending_notification notification = { .sequence = sequence,
+                                                     .key = S("key"),
+                                                     .recipients = buf_slice(recipients) };
 
         cr_assert_not_null(payload);
-        for (size_t i = 1; i <= n_recipients; i++)
-                recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
-        notification.recipients = buf_slice(&recipients);
         outbox_frames_backend.publish_notification(&outbox, &notification, &message,
                                                    &notification.recipients);
         cr_expect_eq(notification.recipients.length, 0);
-        buf_deinit(&recipients);
         free(payload);
+}
+
+/* Its recipients are the connections 1 to n. */
+static void notify(uint64_t sequence, size_t n_recipients, size_t n_bytes) {
+        struct buf recipients = { 0 };
+
+        for (size_t i = 1; i <= n_recipients; i++)
+                recipients_append(&recipients, &(struct recipient){ .connection = i, .client_length = 8 });
+        notify_recipients(sequence, &recipients, n_bytes);
+        buf_deinit(&recipients);
 }
 
 Test(outbox_frames, has_the_records_in_their_order) {
@@ -343,6 +350,30 @@ Test(outbox_frames, kicks_the_recipients_of_a_notification_above_the_largest_pac
                 cr_expect_eq(record.connection, connection);
         }
         cr_expect_eq(records.length, 0);
+}
+
+/* The store has served a broker without the plugin before. A kick of connection 0 would be malformed. */
+Test(outbox_frames, skips_clients_of_a_plain_broker) {
+        struct frame_to_plugin_record record;
+        struct buf recipients = { 0 };
+        struct slice records;
+
+        recipients_append(&recipients, &(struct recipient){ .client_length = 1, .client = S("c") });
+        recipients_append(&recipients, &(struct recipient){ .connection = 5, .client_length = 1 });
+        notify_recipients(1, &recipients, 10);
+        outbox_frames_set_max_packet(&outbox, 200);
+        notify_recipients(2, &recipients, 1000);
+        outbox_frames_flush(&outbox);
+        cr_assert_eq(n_published, 1);
+        records = records_of(0);
+        record = take_record(&records);
+        cr_expect_eq(frame_n_recipients(&record.notification), 1);
+        cr_expect_eq(frame_recipient(&record.notification, 0), 5);
+        record = take_record(&records);
+        cr_expect_eq(record.kind, FRAME_KICK);
+        cr_expect_eq(record.connection, 5);
+        cr_expect_eq(records.length, 0);
+        buf_deinit(&recipients);
 }
 
 Test(outbox_frames, publishes_nothing_after_a_failure_until_it_starts_again) {
