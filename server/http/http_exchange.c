@@ -92,7 +92,7 @@ static void set_response(struct http_exchange *exchange, unsigned int status, co
         exchange->status = status;
         exchange->response = response;
         exchange->is_broken = !response || buf_failed(&exchange->headers);
-        if (response)
+        if (!exchange->is_broken)
                 add_headers(exchange, response, content_type);
         http_resume(exchange);
 }

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "http/http_server.h"
+#include "http/internal.h"
 
 static uv_loop_t loop;
 static struct http_server *http;
@@ -522,6 +523,19 @@ Test(http_server, failed_allocation_closes_the_connection) {
                 peer_turn(&peer);
         cr_expect_eq(peer.received.length, 0);
         cr_expect_eq(n_ended, 1);
+        peer_close(&peer);
+}
+
+/* There was memory for the name of a header, and none for its value. */
+Test(http_server, failed_allocation_of_a_header_closes_the_connection) {
+        struct peer peer = wait_for("/later");
+
+        buf_append(&waiting->headers, "X-Late", sizeof("X-Late"));
+        waiting->headers.failed = true;
+        http_reply_constant(waiting, HTTP_OK, "text/plain", SLICE_LITERAL("body"));
+        while (!peer.is_closed)
+                peer_turn(&peer);
+        cr_expect_eq(peer.received.length, 0);
         peer_close(&peer);
 }
 
