@@ -18,6 +18,8 @@ struct broker_probe {
         struct link *link;
         bool requires_plugin;
         bool is_usable;
+        /* The last logged fault since the broker was usable. */
+        enum { FAULT_NONE, FAULT_DOWN, FAULT_REFUSED, FAULT_NO_PLUGIN } logged;
         char client_id[sizeof(COMPANION_RANDOM_ID_PREFIX "standby-") + 16];
         void (*closed)(void *userdata);
         void *userdata;
@@ -29,25 +31,43 @@ bool broker_probe_finds_plugin(const struct link *link) {
 
 static void probe_on_up(void *userdata, bool session_present) {
         struct broker_probe *probe = userdata;
+        const struct endpoint *broker = link_endpoint(probe->link);
 
         (void)session_present;
         probe->is_usable = !probe->requires_plugin || broker_probe_finds_plugin(probe->link);
+        if (probe->is_usable) {
+                if (probe->logged != FAULT_NONE)
+                        log_info("this standby can use the broker at %s", endpoint_text(broker).text);
+                probe->logged = FAULT_NONE;
+                return;
+        }
+        if (probe->logged != FAULT_NO_PLUGIN)
+                log_error("require-plugin is on, but the broker at %s has no plugin: load "
+                          "mosquitto_statestore.so in the broker; this standby waits for it",
+                          endpoint_text(broker).text);
+        probe->logged = FAULT_NO_PLUGIN;
 }
 
 static void probe_on_down(void *userdata, const char *cause) {
         struct broker_probe *probe = userdata;
 
-        if (probe->is_usable)
-                log_warning("the connection of this standby to its broker has ended: %s", cause);
         probe->is_usable = false;
+        if (probe->logged != FAULT_NONE)
+                return;
+        log_warning("this standby has no connection to the broker at %s: %s; retrying",
+                    endpoint_text(link_endpoint(probe->link)).text, cause);
+        probe->logged = FAULT_DOWN;
 }
 
 static void probe_on_refused(void *userdata, const struct refusal *refusal) {
         struct broker_probe *probe = userdata;
 
-        if (probe->is_usable)
-                log_error("the broker refuses this standby: %s; %s", refusal->cause, refusal->advice);
         probe->is_usable = false;
+        if (probe->logged == FAULT_REFUSED)
+                return;
+        log_error("the broker at %s refuses this standby: %s; %s",
+                  endpoint_text(link_endpoint(probe->link)).text, refusal->cause, refusal->advice);
+        probe->logged = FAULT_REFUSED;
 }
 
 static void ignore_event(void *userdata) {

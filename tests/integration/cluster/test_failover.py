@@ -178,9 +178,21 @@ def test_a_member_without_a_broker_does_not_win(cluster):
 
     leader.kill()
     wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for its broker")
+    standby.member.wait_for_log(f"this standby has no connection to the broker at 127.0.0.1:{standby.broker.port}: .*; retrying")
     standby.broker.start()
 
     cluster.wait_for_leader(standby)
+    standby.member.wait_for_log("this standby can use the broker")
+
+
+def test_a_standby_logs_that_its_broker_refuses_it(cluster):
+    standby = cluster.other_than(cluster.wait_for_leader())
+    standby.broker.kill()
+    standby.broker.lines += ["allow_anonymous false"]
+
+    standby.broker.start()
+
+    standby.member.wait_for_log("the broker at .* refuses this standby: .*; .*password")
 
 
 def test_a_broker_without_the_plugin_is_not_used(cluster, without_plugin):
@@ -191,6 +203,7 @@ def test_a_broker_without_the_plugin_is_not_used(cluster, without_plugin):
     with without_plugin(standby.broker):
         leader.kill()
         wait_until(lambda: standby.member.waits_for("the broker cannot be used"), "the standby waits for the plugin")
+        standby.member.wait_for_log("require-plugin is on, but the broker at .* has no plugin: load")
     standby.broker.start()
 
     cluster.wait_for_leader(standby)
