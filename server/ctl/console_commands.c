@@ -277,19 +277,22 @@ static const char *broker_text(const json_t *broker) {
                                             : "connected, plugin unknown";
 }
 
+/* A standby has neither keys nor a connection of the store. */
 static void append_health(struct buf *text, const json_t *health) {
         const json_t *cluster = json_object_get(health, "cluster"), *disk = json_object_get(health, "disk");
         const json_t *commits = json_object_get(health, "commits");
-        bool is_ready = read_bool(health, "ready");
+        bool is_ready = read_bool(health, "ready"), leads = read_bool(cluster, "leads");
 
         buf_append_format(text, "ready          %s", is_ready ? "yes" : "no: ");
         if (!is_ready)
                 append_member(text, health, "reason");
-        buf_append_format(text, "\nbroker         %s\n", broker_text(json_object_get(health, "broker")));
         if (json_is_object(cluster))
-                buf_append_format(text, "cluster        %s, term %" PRIu64 "\n",
-                                  read_bool(cluster, "leads") ? "leads" : "standby",
+                buf_append_format(text, "\ncluster        %s, term %" PRIu64, leads ? "leads" : "standby",
                                   read_uint(cluster, "term"));
+        buf_append_string(text, "\n");
+        if (json_is_object(cluster) && !leads)
+                return;
+        buf_append_format(text, "broker         %s\n", broker_text(json_object_get(health, "broker")));
         append_limit(text, "keys", health, "keys");
         append_limit(text, "bytes", health, "bytes");
         append_limit(text, "registrations", health, "registrations");

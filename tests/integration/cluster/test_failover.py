@@ -10,6 +10,7 @@ import pytest
 from support.broker import free_port
 from support.cluster_client import ClusterClient
 from support.counter import wait_for_all
+from support.ctl import Ctl
 from support.process import Process, wait_until
 from support.wire_client import WireClient, was_set
 
@@ -56,6 +57,11 @@ def test_one_member_leads_and_the_others_say_which(slow_cluster):
     assert 0 < leader.member.pages.metrics()["statestore_lease_remaining_seconds"] <= 20
     assert standby.pages.metrics()["statestore_lease_remaining_seconds"] == 0
     assert standby.pages.metrics()["statestore_term"] == leader.member.pages.metrics()["statestore_term"]
+
+    ctl = Ctl(leader.broker.port)
+    ctl.variables["HTTP"] = f"http://127.0.0.1:{standby.pages.port}"
+    assert ctl.ok("stat").splitlines() == [b'ready          no: standby: "%s" leads' % leader.name.encode(),
+                                           b"cluster        standby, term %d" % standby.pages.metrics()["statestore_term"]]
 
 
 def test_a_machine_killed_under_load_loses_nothing(cluster, counters):
