@@ -139,7 +139,7 @@ struct election {
         X(ELECTION_CLOCKS_DIFFER, "the wall clock differs from that of the former leader")                  \
         X(ELECTION_NO_BROKER, "there is no leader, and the broker cannot be used")
 #define ELECTION_WINS(X)                                                                                    \
-        X(ELECTION_WINS_NEW, "there is no header")                                                          \
+        X(ELECTION_WINS_NEW, "no member has led yet")                                                       \
         X(ELECTION_WINS_AGAIN, "an earlier process of this member led")                                     \
         X(ELECTION_WINS_GIVEN_UP, "the leader has given up")                                                \
         X(ELECTION_WINS_EXPIRED, "the lease of the leader has ended")
