@@ -88,7 +88,7 @@ static struct row make_reply(struct slice *input) {
         struct result *result = &row.reply.result;
 
         result->version = make_version(input);
-        result->outcome = input_below(input, N_OUTCOMES);
+        result->outcome = (enum outcome)input_below(input, N_OUTCOMES);
         if (!outcome_is_in_result(result->outcome))
                 result->outcome = OUTCOME_DONE; /* the others are never remembered */
         result->has_version = input_chance(input, 50);

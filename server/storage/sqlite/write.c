@@ -16,8 +16,8 @@ static const char *const single_statements[WRITE_PUT] = {
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
         /* The first rows, so that a commit after a long time without one is not slow. */
-        [WRITE_REMOVE_FORGOTTEN] = "DELETE FROM replies WHERE number <= ?1 AND"
-                                   " number < (SELECT min(number) FROM replies) + ?2",
+        [WRITE_REMOVE_FORGOTTEN] = ("DELETE FROM replies WHERE number <= ?1 AND"
+                                    " number < (SELECT min(number) FROM replies) + ?2"),
         [WRITE_REMOVE_ACKNOWLEDGED] = "DELETE FROM notifications WHERE number <= ?1",
         [WRITE_REMOVE_EXECUTIONS] = "DELETE FROM executions",
 };
@@ -68,7 +68,7 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
 
 /* Put the content that is in the buffer. */
 static int put_content(struct sqlite_writer *writer, size_t table, struct row_place place) {
-        enum write_statement which = WRITE_PUT + table;
+        enum write_statement which = (enum write_statement)(WRITE_PUT + table);
         int code = buf_failed(&writer->content)
                            ? SQLITE_NOMEM
                            : row_bind(writer->statements[which], place, buf_slice(&writer->content));

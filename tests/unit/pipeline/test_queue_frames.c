@@ -47,7 +47,7 @@ static int receive(size_t key, uint64_t number, uint64_t first, size_t n_records
         const struct frame_to_store header = { .frame_number = number,
                                                .next_record_number = first,
                                                .published = 10 * number,
-                                               .counters = { 1, 2, number } };
+                                               .counters = { 1, 2, number, 0 } };
         struct buf text = { 0 };
         int r;
 
