@@ -17,9 +17,8 @@
 struct broker_probe {
         struct link *link;
         bool requires_plugin;
-        bool is_usable;
-        /* The last logged fault since the broker was usable. */
-        enum { FAULT_NONE, FAULT_DOWN, FAULT_REFUSED, FAULT_NO_PLUGIN } logged;
+        /* Each change is logged. A fault stays the same until the broker has another one, or is usable. */
+        enum { BROKER_UNKNOWN, BROKER_USABLE, BROKER_DOWN, BROKER_REFUSES, BROKER_LACKS_PLUGIN } state;
         char client_id[sizeof(COMPANION_RANDOM_ID_PREFIX "standby-") + 16];
         void (*closed)(void *userdata);
         void *userdata;
@@ -32,42 +31,36 @@ bool broker_probe_finds_plugin(const struct link *link) {
 static void probe_on_up(void *userdata, bool session_present) {
         struct broker_probe *probe = userdata;
         const struct endpoint *broker = link_endpoint(probe->link);
+        bool lacks_plugin = probe->requires_plugin && !broker_probe_finds_plugin(probe->link);
 
         (void)session_present;
-        probe->is_usable = !probe->requires_plugin || broker_probe_finds_plugin(probe->link);
-        if (probe->is_usable) {
-                if (probe->logged != FAULT_NONE)
-                        log_info("this standby can use the broker at %s", endpoint_text(broker).text);
-                probe->logged = FAULT_NONE;
-                return;
-        }
-        if (probe->logged != FAULT_NO_PLUGIN)
+        if (lacks_plugin && probe->state != BROKER_LACKS_PLUGIN)
                 log_error("require-plugin is on, but the broker at %s has no plugin: load "
                           "mosquitto_statestore.so in the broker; this standby waits for it",
                           endpoint_text(broker).text);
-        probe->logged = FAULT_NO_PLUGIN;
+        if (!lacks_plugin && probe->state > BROKER_USABLE)
+                log_info("this standby can use the broker at %s", endpoint_text(broker).text);
+        probe->state = lacks_plugin ? BROKER_LACKS_PLUGIN : BROKER_USABLE;
 }
 
 static void probe_on_down(void *userdata, const char *cause) {
         struct broker_probe *probe = userdata;
 
-        probe->is_usable = false;
-        if (probe->logged != FAULT_NONE)
+        if (probe->state > BROKER_USABLE)
                 return;
         log_warning("this standby has no connection to the broker at %s: %s; retrying",
                     endpoint_text(link_endpoint(probe->link)).text, cause);
-        probe->logged = FAULT_DOWN;
+        probe->state = BROKER_DOWN;
 }
 
 static void probe_on_refused(void *userdata, const struct refusal *refusal) {
         struct broker_probe *probe = userdata;
 
-        probe->is_usable = false;
-        if (probe->logged == FAULT_REFUSED)
+        if (probe->state == BROKER_REFUSES)
                 return;
         log_error("the broker at %s refuses this standby: %s; %s",
                   endpoint_text(link_endpoint(probe->link)).text, refusal->cause, refusal->advice);
-        probe->logged = FAULT_REFUSED;
+        probe->state = BROKER_REFUSES;
 }
 
 static void ignore_event(void *userdata) {
@@ -121,7 +114,7 @@ int broker_probe_open(struct broker_probe **ret_probe, uv_loop_t *loop, const st
 }
 
 bool broker_probe_is_usable(const struct broker_probe *probe) {
-        return probe->is_usable;
+        return probe->state == BROKER_USABLE;
 }
 
 static void probe_on_closed(void *userdata) {
