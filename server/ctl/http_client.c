@@ -15,7 +15,6 @@
 #include "base/regular_file.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "mqtt/client_credentials.h"
 
 #define ERROR_LENGTH_MAX  4096
 #define OBJECT_LENGTH_MAX ((size_t)256 << 20)
