@@ -3,7 +3,6 @@
 
 #include <uv.h>
 
-#include "app/member_file.h"
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
@@ -13,6 +12,7 @@
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
 #include "protocol/companion.h"
+#include "storage/etcd/member_file.h"
 
 /* Shared by the files of server/app. */
 

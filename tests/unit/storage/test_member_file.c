@@ -5,9 +5,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "app/member_file.h"
+#include "storage/etcd/member_file.h"
 
 static char directory[] = "/tmp/statestore-member-XXXXXX";
 static char name[sizeof(directory) + sizeof("/member")];
@@ -59,12 +60,43 @@ Test(member_file, zeros_are_no_number) {
         number_of_process(true);
 }
 
-Test(member_file, has_one_process) {
-        struct member_file file, other;
+/* Runs in a new process: return whether another process, `expected`, has this number. */
+static bool another_process_has(pid_t expected, uint64_t expected_member) {
+        struct member_file file;
+        uint64_t member;
+        pid_t process;
+
+        return member_file_take(&file) == -EBUSY && member_file_find(directory, &process, &member) == 0 &&
+               process == expected && member == expected_member;
+}
+
+static void expect_in_new_process(uint64_t expected_member) {
+        pid_t parent = getpid(), child = fork();
+        int status;
+
+        if (child == 0)
+                _exit(!another_process_has(parent, expected_member));
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_expect_eq(status, 0);
+}
+
+Test(member_file, has_one_process_which_is_found) {
+        struct member_file file;
 
         cr_assert_eq(member_file_take(&file), 0);
-        cr_expect_eq(member_file_take(&other), -EBUSY);
+        expect_in_new_process(0);
+        member_file_put(&file);
+        expect_in_new_process(file.member);
         close(file.fd);
+}
+
+Test(member_file, process_that_has_ended_is_not_found) {
+        uint64_t member;
+        pid_t process;
+
+        cr_expect_eq(member_file_find(directory, &process, &member), -ESRCH);
+        number_of_process(true);
+        cr_expect_eq(member_file_find(directory, &process, &member), -ESRCH);
 }
 
 Test(member_file, symbolic_link_is_not_followed) {
