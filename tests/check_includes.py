@@ -70,7 +70,7 @@ ROOMS = {
     "exports": ("base protocol", "jansson.h"),
     "observation": ("base hash protocol engine codec", "uthash.h utlist.h"),
     "pipeline": ("base fair_queue protocol engine codec state storage exports observation", "utlist.h"),
-    "config": ("base protocol election policy engine codec", "sodium.h"),
+    "config": ("base protocol election policy engine codec storage/etcd", "sodium.h"),
     "control": ("base protocol engine exports pipeline", ""),
     "http": ("base pipeline", "microhttpd.h uv.h"),
     "http/console": ("base protocol codec observation pipeline config http", "utlist.h uv.h"),
@@ -79,7 +79,7 @@ ROOMS = {
                "mosquitto.h mosquitto_broker.h mosquitto_plugin.h mqtt_protocol.h sodium.h uthash.h utlist.h"),
     "app": ("base protocol election engine codec storage/sqlite storage/etcd pipeline config control http http/console mqtt",
             "systemd/sd-daemon.h uv.h"),
-    "ctl": ("base protocol engine storage/sqlite exports config mqtt",
+    "ctl": ("base protocol election engine etcd storage/sqlite storage/etcd exports config mqtt",
             "curl/curl.h jansson.h mosquitto.h mqtt_protocol.h uv.h"),
     "man": ("config ctl", ""),
     "": ("base config app", ""),  # server/main.c

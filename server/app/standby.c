@@ -8,25 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <unistd.h>
 
 #include "app/broker_probe.h"
 #include "app/internal.h"
-#include "app/member_file.h"
 #include "app/service_manager.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "config/etcd_config.h"
 #include "election/election.h"
-#include "storage/etcd/etcd.h"
-
-/*
- * A reply may have this and twice the largest request. Loading asks for smaller ranges if a reply is
- * larger.
- */
-#define REPLY_BYTES_MIN ((size_t)8 << 20)
+#include "storage/etcd/member_file.h"
 
 /* What the last log message said. */
 struct logged_state {
@@ -200,36 +192,14 @@ static void standby_on_timer(uv_timer_t *timer) {
 
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
 static int open_etcd(struct standby *standby, const struct election_config *election) {
-        const struct etcd_options *options = &standby->server->config.etcd;
-        struct storage_etcd_config config = {
-                .etcd = { .endpoints = options->endpoints,
-                          .n_endpoints = options->n_endpoints,
-                          .ca_file = options->ca_file,
-                          .certificate_file = options->certificate,
-                          .key_file = options->key,
-                          .user = options->user,
-                          .timeout_ms = election->lease_ns / NS_PER_MS / 3,
-                          .max_reply_bytes = REPLY_BYTES_MIN + 2 * (size_t)options->max_request_bytes },
-                .prefix = options->prefix,
-                .max_txn_ops = (size_t)options->max_txn_ops,
-                .max_request_bytes = (size_t)options->max_request_bytes,
-                .alive = server_feed_watchdog,
-                .holder = { .member = election->member, .lease_ns = election->lease_ns },
-        };
-        struct credentials_fault fault;
+        struct storage_etcd_config config;
+        int r;
 
-        if (options->member)
-                snprintf(config.holder.name, sizeof(config.holder.name), "%s", options->member);
-        else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0)
-                return -errno;
-        random_fill(&config.holder.process, sizeof(config.holder.process));
-        if (options->password_file) {
-                if (credentials_read_secret(options->password_file, &standby->password, &fault) < 0) {
-                        log_error("cannot start: %s", fault.text);
-                        return -EINVAL;
-                }
-                config.etcd.password = (const char *)standby->password.data;
-        }
+        r = etcd_config_from_options(&standby->server->config.etcd, &standby->password, &config);
+        if (r < 0)
+                return r;
+        config.holder.member = election->member;
+        config.alive = server_feed_watchdog;
         return storage_etcd_open(&standby->storage, &config);
 }
 

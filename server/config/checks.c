@@ -53,18 +53,6 @@ static void check_dev(struct config_reading *reading) {
         }
 }
 
-void config_complete_broker(struct config_reading *reading) {
-        struct config *config = reading->config;
-
-        if (config->credentials.tls_ca_file)
-                config->credentials.tls = true;
-        if (config_has_default_port(config))
-                config->port = credentials_default_port(&config->credentials);
-        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
-                                            &config->endpoints, &config->n_endpoints) < 0)
-                config_report(reading, "--host", "out of memory");
-}
-
 /* Check the options of etcd together. */
 static void check_etcd(struct config_reading *reading) {
         const struct config *config = reading->config;
@@ -86,6 +74,19 @@ static void check_etcd(struct config_reading *reading) {
         if (!etcd->user != !etcd->password_file)
                 config_report_setting(reading, etcd->user ? "--etcd-user" : "--etcd-password-file",
                                       "--etcd-user and --etcd-password-file must be given together");
+}
+
+void config_complete_addresses(struct config_reading *reading) {
+        struct config *config = reading->config;
+
+        if (config->credentials.tls_ca_file)
+                config->credentials.tls = true;
+        if (config_has_default_port(config))
+                config->port = credentials_default_port(&config->credentials);
+        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
+                                            &config->endpoints, &config->n_endpoints) < 0)
+                config_report(reading, "--host", "out of memory");
+        check_etcd(reading);
 }
 
 static void check_http(struct config_reading *reading) {
@@ -114,14 +115,13 @@ void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
 
-        config_complete_broker(reading);
+        config_complete_addresses(reading);
         check_dev(reading);
         if (config->control && config_stores_data(config))
                 config_report_setting(
                         reading, "--control",
                         "not with --data-dir or --etcd: any client of the broker could delete the "
                         "stored data");
-        check_etcd(reading);
         check_http(reading);
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)

@@ -133,11 +133,11 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
                                struct config *ret_config);
 
 /*
- * Read the addresses of the broker, for statestorectl. Sources: the environment and the file. file
- * NULL: the file that STATESTORE_CONFIG names. Only endpoints and the TLS options of *ret_config are
- * valid.
+ * Read the addresses of the broker and of etcd, for statestorectl. Sources: the environment and the
+ * file. file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the TLS options and etcd of
+ * *ret_config are valid.
  */
-enum config_result config_read_broker(const char *file, struct config *ret_config);
+enum config_result config_read_addresses(const char *file, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*

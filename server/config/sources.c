@@ -79,7 +79,7 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         return CONFIG_DONE;
 }
 
-enum config_result config_read_broker(const char *file, struct config *ret_config) {
+enum config_result config_read_addresses(const char *file, struct config *ret_config) {
         struct config_reading reading = { .config = ret_config, .program = "statestorectl", .hint = "" };
 
         *ret_config = (struct config){ 0 };
@@ -87,6 +87,6 @@ enum config_result config_read_broker(const char *file, struct config *ret_confi
         config_read_file(&reading, file);
         config_read_environment(&reading);
         if (!reading.is_invalid)
-                config_complete_broker(&reading);
+                config_complete_addresses(&reading);
         return reading.is_invalid ? CONFIG_INVALID : CONFIG_RUN;
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "config/etcd_config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "base/time_units.h"
+
+/*
+ * A reply may have this and twice the largest request. Loading asks for smaller ranges if a reply is
+ * larger.
+ */
+#define REPLY_BYTES_MIN ((size_t)8 << 20)
+
+int etcd_config_from_options(const struct etcd_options *options, struct buf *password,
+                             struct storage_etcd_config *ret_config) {
+        struct storage_etcd_config config = {
+                .etcd = { .endpoints = options->endpoints,
+                          .n_endpoints = options->n_endpoints,
+                          .ca_file = options->ca_file,
+                          .certificate_file = options->certificate,
+                          .key_file = options->key,
+                          .user = options->user,
+                          .timeout_ms = options->lease_ms / 3,
+                          .max_reply_bytes = REPLY_BYTES_MIN + 2 * (size_t)options->max_request_bytes },
+                .prefix = options->prefix,
+                .max_txn_ops = (size_t)options->max_txn_ops,
+                .max_request_bytes = (size_t)options->max_request_bytes,
+                .holder.lease_ns = options->lease_ms * NS_PER_MS,
+        };
+        struct credentials_fault fault;
+
+        if (options->member)
+                snprintf(config.holder.name, sizeof(config.holder.name), "%s", options->member);
+        else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0)
+                return -errno;
+        random_fill(&config.holder.process, sizeof(config.holder.process));
+        if (options->password_file) {
+                if (credentials_read_secret(options->password_file, password, &fault) < 0) {
+                        log_error("%s", fault.text);
+                        return -EINVAL;
+                }
+                config.etcd.password = (const char *)password->data;
+        }
+        *ret_config = config;
+        return 0;
+}
