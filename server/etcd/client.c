@@ -42,6 +42,8 @@ static const struct {
         [ETCD_COMPACTION] = { "/etcdserverpb.KV/Compact", &etcd__compaction_response__descriptor },
         [ETCD_AUTHENTICATE] = { "/etcdserverpb.Auth/Authenticate",
                                 &etcd__authenticate_response__descriptor },
+        [ETCD_MEMBER_LIST] = { "/etcdserverpb.Cluster/MemberList", &etcd__member_list_response__descriptor },
+        [ETCD_STATUS] = { "/etcdserverpb.Maintenance/Status", &etcd__status_response__descriptor },
 };
 
 struct etcd_client {

@@ -38,6 +38,8 @@ enum etcd_method {
         ETCD_TXN,
         ETCD_COMPACTION,
         ETCD_AUTHENTICATE, /* etcd_call() does it by itself if there is a user */
+        ETCD_MEMBER_LIST,
+        ETCD_STATUS, /* of the member that answers */
         N_ETCD_METHODS,
 };
 

@@ -92,7 +92,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         int r;
 
         request.key = etcd_bytes(buf_slice(&storage->header_key));
-        request.serializable = true;
+        request.serializable = !storage->config.only_reads;
         r = etcd_call(storage->client, ETCD_RANGE, &request.base, &message);
         if (r < 0)
                 return r == -ENOMEM ? -ENOMEM : -EIO;
@@ -104,6 +104,8 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
                         ret_reading);
         if (r == 0 && ret_reading->election.header.mod_revision > storage->seen_revision)
                 storage->seen_revision = ret_reading->election.header.mod_revision;
+        if (r == 0 && storage->config.only_reads)
+                storage->header = ret_reading->header;
         return r;
 }
 

@@ -40,6 +40,13 @@ struct storage_etcd_config {
         size_t max_request_bytes;      /* as --max-request-bytes of etcd */
 
         /*
+         * This process never leads. It calls only storage_etcd_observe(), and storage_load(), which loads
+         * what was stored with the header that was observed last, while another process may lead. It
+         * fails if etcd is compacted meanwhile.
+         */
+        bool only_reads;
+
+        /*
          * Feeds a watchdog; NULL: none. Called at least between two calls of etcd while this process
          * wins and loads, which may take long, until storage_lead(). By the thread that does it.
          */
@@ -59,9 +66,9 @@ struct storage_etcd_reading {
 };
 
 /*
- * Read the header from one etcd, by default that of this machine, which may be behind the others.
- * Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or -ENOMEM. Logs no
- * cause: storage_etcd_reason().
+ * Read the header from one etcd, by default that of this machine, which may be behind the others, but
+ * not with only_reads. Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or
+ * -ENOMEM. Logs no cause: storage_etcd_reason().
  */
 int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);
 

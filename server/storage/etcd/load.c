@@ -4,7 +4,8 @@
  * Loading reads ranges of each table, at the revision of the last transaction of this process.
  * Nobody else writes while this process leads, and it writes only the header meanwhile. So the
  * content of each later transaction is the same, and if a revision is compacted, or the member that
- * is read has not applied it, another renewal makes a readable one.
+ * is read has not applied it, another renewal makes a readable one. A process that only reads does
+ * not renew, and does not try again.
  *
  * The size of the ranges follows the size of what they contained.
  */
@@ -103,20 +104,22 @@ static int try_range(const struct etcd_load *load, enum row_type type, struct nu
         request.key = etcd_bytes(buf_slice(&from));
         request.range_end = etcd_bytes(buf_slice(&end));
         request.revision = (int64_t)load->storage->header.holder.mod_revision;
-        request.serializable = true;
+        request.serializable = !load->storage->config.only_reads;
         return etcd_call(load->storage->client, ETCD_RANGE, &request.base,
                          (const ProtobufCMessage **)ret_response);
 }
 
 /*
- * Read the range. Renews the lease after a third of it, and if the revision is not readable.
+ * Read the range. A leader renews the lease after a third of it, and if the revision is not readable.
  * Returns 0, -EMSGSIZE, or an error of storage_load().
  */
 static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {
         struct etcd_storage *storage = load->storage;
         const struct election_header *holder = &storage->header.holder;
-        int r = system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3 ? -ERANGE : 0;
+        bool leads = !storage->config.only_reads;
+        bool is_due = leads && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
+        int r = is_due ? -ERANGE : 0;
 
         for (;;) {
                 etcd_storage_report_alive(storage);
@@ -125,7 +128,7 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
                 r = try_range(load, type, range, ret_response);
                 if (r == 0 || r == -EMSGSIZE || r == -ENOMEM)
                         return r;
-                if (r == -EINVAL || r == -EACCES) {
+                if (!leads || r == -EINVAL || r == -EACCES) {
                         etcd_storage_log_failure(storage, "cannot load");
                         return -EIO;
                 }

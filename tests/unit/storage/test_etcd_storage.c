@@ -540,6 +540,50 @@ Test(etcd_storage, compacted_revision_is_logged_and_tried_again_after_a_pause) {
         free(text);
 }
 
+static void open_reader(struct member *one) {
+        struct storage_etcd_config config = config_of("reader");
+
+        config.only_reads = true;
+        config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
+        cr_assert_eq(storage_etcd_open(&one->storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(one->storage, &one->reading), 0);
+}
+
+/* The reader loads what was stored when it read the header, and the leader goes on. */
+Test(etcd_storage, reader_writes_nothing) {
+        open_and_lead(&member, "a");
+        set(&member, S("key"), S("value"));
+        COMMIT(&member);
+        open_reader(&other);
+        cr_assert_eq(load(&other), 0);
+        cr_expect(content_equal(&other.loaded, &member.expected));
+
+        set(&member, S("key"), S("later"));
+        COMMIT(&member);
+        cr_assert_eq(load(&other), 0);
+        cr_expect_not(content_equal(&other.loaded, &member.expected));
+        cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
+        cr_assert_eq(load(&other), 0);
+        cr_expect(content_equal(&other.loaded, &member.expected));
+        COMMIT(&member);
+}
+
+Test(etcd_storage, reader_of_a_compacted_revision_fails) {
+        struct capture capture;
+        char *text;
+
+        open_and_lead(&member, "a");
+        open_reader(&other);
+        COMMIT(&member);
+        compact();
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(load(&other), -EIO);
+        text = capture_end(&capture);
+        cr_expect_not_null(strstr(text, "compacted"));
+        free(text);
+        COMMIT(&member);
+}
+
 Test(etcd_storage, restored_cluster_gets_a_new_instance_id) {
         struct storage_etcd_reading reading;
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "etcd/client.h"
+
+/* What is known of one member of etcd. Texts are those of etcd: not printable, and borrowed. */
+struct etcd_member {
+        const char *name;    /* NULL: unknown, as no member has listed the others */
+        const char *address; /* of its first one for clients; "": none */
+        bool is_learner;     /* has no vote yet */
+        const char *reason;  /* why it did not answer; NULL: it did, and the following is set */
+        const char *version; /* of its program */
+        uint64_t n_bytes;    /* of its database */
+        uint64_t n_bytes_in_use;
+        bool leads;                /* among the members of etcd */
+        const char *const *errors; /* alarms, such as NOSPACE, and that there is no leader */
+        size_t n_errors;
+};
+
+/*
+ * Ask one member for the list of all, then each for its status, one after the other, for
+ * config->timeout_ms each. take() is called with each. If no member has the list, those of the
+ * configuration are asked. Returns 0 or -ENOMEM.
+ */
+int etcd_members_ask(const struct etcd_config *config,
+                     void (*take)(void *userdata, const struct etcd_member *member), void *userdata);
