@@ -73,7 +73,8 @@ This is the address of HAProxy. It leads to the broker of one of three machines.
 
 Which machine leads?
 
-  curl -s http://127.0.0.11:9464/readyz http://127.0.0.12:9464/readyz http://127.0.0.13:9464/readyz
+  export STATESTORE_ETCD_ENDPOINTS=http://127.0.0.11:2379,http://127.0.0.12:2379,http://127.0.0.13:2379
+  statestorectl cluster
 
 Kill a machine, here a. It starts again after $boot_seconds s:
 
@@ -81,7 +82,7 @@ Kill a machine, here a. It starts again after $boot_seconds s:
 
 Let the leader step down, here a:
 
-  kill -USR2 \$(cat $directory/a/statestored.pid)
+  RUNTIME_DIRECTORY=$directory/a/run statestorectl step-down
 
 Ctrl-C stops all.
 TEXT

@@ -12,6 +12,7 @@ enum command_needs {
         NEEDS_VALUE = 1 << 3,   /* run->value: the last word */
         NEEDS_PROGRAM = 1 << 4, /* program in the options: what follows the words of the command */
         NEEDS_PATTERN = 1 << 5, /* the first word, if there is one, is a valid pattern */
+        NEEDS_ETCD = 1 << 6,    /* store_config in the options, with endpoints of etcd */
 };
 
 /* Prints results and errors, and returns the exit status. struct command_run: ctl/command_run.h. */
@@ -26,7 +27,12 @@ command_function command_scan, command_export, command_import;
 
 /* data_dir.c: without a broker, on the data directory of a store */
 command_function command_check, command_backup, command_restore;
-command_function command_export_offline, command_import_offline;
+
+/* stored_keys.c: without a broker, on a data directory or etcd */
+command_function command_export_stored, command_import_stored;
+
+/* cluster.c: on etcd, which several machines share */
+command_function command_cluster, command_step_down;
 
 /*
  * Print the changes of the keys until --count, or until the reader of stdout closes it. Connects and
@@ -73,10 +79,10 @@ struct command {
         const char *options; /* the flags that only some commands have, separated by blanks */
         command_function *run;
         /*
-         * Called instead of run if --data-dir is given, without the preparation of `needs`. NULL:
-         * no --data-dir.
+         * Called instead of run if --data-dir or --etcd is given, without the preparation of `needs`.
+         * NULL: the command has neither.
          */
-        command_function *run_offline;
+        command_function *run_on_storage;
         const struct command_words *words; /* the last one has after NULL; NULL: none */
 };
 

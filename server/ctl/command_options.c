@@ -127,7 +127,12 @@ static enum options_result read_arguments(struct parser *parser) {
 /* Checks of the options together. */
 
 static bool needs_broker(const struct command_options *options) {
-        return !options->data_dir && (options->command->needs & (NEEDS_CLIENT | NEEDS_BROKER));
+        return !options->data_dir && !options->etcd &&
+               (options->command->needs & (NEEDS_CLIENT | NEEDS_BROKER));
+}
+
+static bool needs_etcd(const struct command_options *options) {
+        return options->etcd || options->command->needs & NEEDS_ETCD;
 }
 
 /* Check the options of the command line. Those of the environment may be for other commands. */
@@ -141,6 +146,8 @@ static enum options_result check_options(const struct parser *parser) {
                                            "not an option of this command" WORD_ADVICE);
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
+        if (options->etcd && options->data_dir)
+                return usage_error(options, "--etcd", "not together with --data-dir");
         return OPTIONS_RUN;
 }
 
@@ -200,9 +207,30 @@ static void make_client_id(struct command_options *options) {
 }
 
 /*
- * Without --host, read the configuration of a store on this machine: the file of --config, and the
- * variables of statestored. Use the address of the store's broker and the TLS options that concern
- * the broker, but not the credentials of the store: user name, password and client certificate.
+ * Read the configuration of a store on this machine: the file of --config, and the variables of
+ * statestored.
+ */
+static enum options_result read_store_config(struct command_options *options) {
+        options->store_config = calloc(1, sizeof(*options->store_config));
+        if (!options->store_config)
+                return usage_error(options, "--config", "out of memory");
+        return config_read_addresses(options->config_file, options->store_config) == CONFIG_RUN
+                       ? OPTIONS_RUN
+                       : OPTIONS_INVALID;
+}
+
+static enum options_result take_etcd_of_store(struct command_options *options) {
+        if (read_store_config(options) != OPTIONS_RUN)
+                return OPTIONS_INVALID;
+        return options->store_config->etcd.n_endpoints > 0
+                       ? OPTIONS_RUN
+                       : usage_error(options, "--config",
+                                     "a configuration with the endpoints of etcd was expected");
+}
+
+/*
+ * Without --host, use the address of the store's broker and the TLS options that concern the broker,
+ * but not the credentials of the store: user name, password and client certificate.
  */
 static enum options_result take_broker_of_store(struct command_options *options) {
         struct credentials *credentials = &options->credentials;
@@ -210,10 +238,7 @@ static enum options_result take_broker_of_store(struct command_options *options)
 
         if (options->hosts)
                 return OPTIONS_RUN;
-        options->store_config = calloc(1, sizeof(*options->store_config));
-        if (!options->store_config)
-                return usage_error(options, "--config", "out of memory");
-        if (config_read_broker(options->config_file, options->store_config) != CONFIG_RUN)
+        if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
 
         of_store = &options->store_config->credentials;
@@ -257,6 +282,8 @@ static enum options_result complete_options(struct parser *parser) {
         /* Do not read credentials that are not used: the user may lack permission. */
         if (result == OPTIONS_RUN && needs_broker(options))
                 result = complete_broker(options);
+        if (result == OPTIONS_RUN && needs_etcd(options))
+                result = take_etcd_of_store(options);
         return result;
 }
 

@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
+#include "base/credentials.h"
 #include "base/endpoint.h"
 #include "config/option.h"
 #include "ctl/command.h"
-#include "mqtt/client_credentials.h"
 
 /*
  * The command to run and its options. Precedence: command line, environment, default. Strings are
@@ -41,7 +41,8 @@ struct command_options {
         int64_t px_ms;         /* 0: no expiry */
         const char *fence;     /* NULL: none */
         bool persist;
-        const char *data_dir; /* NULL: through the broker */
+        const char *data_dir; /* NULL: through the broker, or etcd */
+        bool etcd;            /* use etcd, not the broker */
         int64_t wait_ms;      /* for a lock; -1: without end */
         int64_t lease_ms;     /* of a lock */
         const char *name;     /* of the holder of a lock; NULL: the client id */

@@ -122,25 +122,28 @@ static const char ping_help[] =
 static const char export_help[] =
         "Each line has key, value, version, deadline and fencing token; null means that the key has none.\n"
         "A deadline is wall clock time, in milliseconds since 1970. Keys and values that are not UTF-8\n"
-        "are printed as key_base64 and value_base64; such keys only with --data-dir, for a stopped store,\n"
-        "because statestored does not list them to clients, so export cannot count them either. It counts\n"
-        "on stderr the keys that were deleted, or have expired, since the store listed them.\n"
+        "are printed as key_base64 and value_base64; such keys only with --data-dir or --etcd, because\n"
+        "statestored does not list them to clients, so export cannot count them either. It counts on "
+        "stderr\n"
+        "the keys that were deleted, or have expired, since the store listed them. With --data-dir the\n"
+        "store must be stopped. With --etcd members may serve, and the keys are those of one moment.\n"
         "\n"
         "  statestorectl export > keys.jsonl\n"
         "  statestorectl export 'sensor/*' | jq -r .key\n"
-        "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n";
+        "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n"
+        "  statestorectl export --etcd --config /etc/statestored/statestored.conf > everything.jsonl\n";
 
 static const char import_help[] =
         "Through the broker, each key gets a new version, the token of its line, and the time that\n"
-        "remains until the deadline of its line. With --data-dir, into a stopped store, each key gets\n"
-        "the version, the token and the deadline of its line. Keys whose deadline has passed are\n"
-        "skipped. Warns of lines with neither deadline nor token, not even null: their keys never expire,\n"
-        "and any client may write them. The import ends at the first key that the store refuses: stderr\n"
-        "names its line, and the number of imported keys. Through the broker, some keys after it may be\n"
-        "imported, too. A token more than a minute ahead of\n"
-        "the clock is refused, and with --data-dir also such a version. Clients that watch the keys are\n"
-        "notified, with --data-dir after the store's next start. FILE can also be a JSON list of objects\n"
-        "whose members are keys and values; - is stdin.\n"
+        "remains until the deadline of its line. With --data-dir or --etcd, into a stopped store, each\n"
+        "key gets the version, the token and the deadline of its line; with --etcd no member may lead.\n"
+        "Keys whose deadline has passed are skipped. Warns of lines with neither deadline nor token, not\n"
+        "even null: their keys never expire, and any client may write them. The import ends at the first\n"
+        "key that the store refuses: stderr names its line, and the number of imported keys. Through the\n"
+        "broker, some keys after it may be imported, too. A token more than a minute ahead of the clock is\n"
+        "refused and, into a stopped store, also such a version. Clients that watch the keys are notified,\n"
+        "those of a stopped store after its next start. FILE can also be a JSON list of objects whose\n"
+        "members are keys and values; - is stdin.\n"
         "\n"
         "  statestorectl import keys.jsonl\n"
         "  statestorectl export --host old | statestorectl import - --host new\n";
@@ -165,6 +168,30 @@ static const char restore_help[] =
         "with the former database, so that they register again and read their keys.\n"
         "\n"
         "  statestorectl restore monday.db /var/lib/statestored\n";
+
+#define ETCD_HELP                                                                                           \
+        "Uses the section [etcd] of the store's configuration: --config, or variables such as\n"            \
+        "STATESTORE_ETCD_ENDPOINTS."
+
+static const char cluster_help[] =
+        "Asks etcd, not a store. Prints who leads, in which term, and how long ago it has committed, by\n"
+        "the wall clocks; for each member of etcd its version, the size of its database, the part of it in\n"
+        "use, and its state with alarms. If less than half of the size is in use, etcdctl defrag frees the\n"
+        "rest. A standby is not listed: its page /readyz says what it does. Exit status 1 if no member\n"
+        "leads, if the leader is silent for longer than its lease, or if a member of etcd is away or has\n"
+        "an alarm.\n"
+        "\n"
+        "  sudo statestorectl cluster --config /etc/statestored/statestored.conf\n"
+        "\n" ETCD_HELP "\n";
+
+static const char step_down_help[] =
+        "On the machine of the leader: it ends the service of its clients, and a standby leads. Waits for\n"
+        "--timeout until another member leads, and prints which one. Exit status 1 if this member does not\n"
+        "lead, or if no other one leads in time.\n"
+        "\n"
+        "  sudo statestorectl step-down --config /etc/statestored/statestored.conf\n"
+        "\n" ETCD_HELP " Finds the process by the lock of the file \"member\" in the\n"
+        "directory RUNTIME_DIRECTORY, by default /run/statestored.\n";
 
 static const char console_token_help[] =
         "Prints a line for the file of --console-users on stdout, and the token on stderr. The token is "
@@ -297,17 +324,21 @@ const struct command commands[] = {
         { "ping", "", "check that the store replies, and how fast", ping_help, 0, 0, .needs = NEEDS_CLIENT,
           .options = "--json", .run = command_ping },
         { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0, 1,
-          .needs = NEEDS_CLIENT | NEEDS_PATTERN, .options = "--data-dir", .run = command_export,
-          .run_offline = command_export_offline },
+          .needs = NEEDS_CLIENT | NEEDS_PATTERN, .options = "--data-dir --etcd", .run = command_export,
+          .run_on_storage = command_export_stored },
         { "import", "FILE", "set keys from lines of JSON, as printed by export", import_help, 1, 1,
-          .needs = NEEDS_CLIENT, .options = "--data-dir", .run = command_import,
-          .run_offline = command_import_offline },
+          .needs = NEEDS_CLIENT, .options = "--data-dir --etcd", .run = command_import,
+          .run_on_storage = command_import_stored },
         { "check", "PATH", "verify the data directory of a stopped store, or a backup", check_help, 1, 1,
           .options = "", .run = command_check },
         { "backup", "DIR FILE", "copy the database of a stopped or running store", backup_help, 2, 2,
           .options = "", .run = command_backup },
         { "restore", "FILE DIR", "copy a backup into an empty data directory", restore_help, 2, 2,
           .options = "", .run = command_restore },
+        { "cluster", "", "print who leads the cluster, and the members of its etcd", cluster_help, 0, 0,
+          .needs = NEEDS_ETCD, .options = "--json", .run = command_cluster },
+        { "step-down", "", "let another member lead the cluster", step_down_help, 0, 0, .needs = NEEDS_ETCD,
+          .options = "", .run = command_step_down },
         { "console-token", "NAME", "make a token for a user of the console", console_token_help, 1, 1,
           .options = "--operator", .run = command_console_token },
         { "stat", "", "print how the store is: limits, load, warnings", stat_help, 0, 0,

@@ -69,15 +69,13 @@ static void append_number_argument(struct buf *path, const char *name, uint64_t 
 
 /* 2. clients and watchers */
 
-#define COLUMNS_MAX 8
-
 /* A list of the API, and what is printed of each of its objects. */
 struct listing {
         const char *path, *name;
-        const char *members[COLUMNS_MAX + 1]; /* NULL-terminated */
-        const char *heading;                  /* cells that are separated by tabs */
-        struct buf rows;                      /* as the heading */
-        bool is_truncated;                    /* the store knows of more objects */
+        const char *members[OUTPUT_COLUMNS_MAX + 1]; /* NULL-terminated */
+        const char *heading;                         /* cells that are separated by tabs */
+        struct buf rows;                             /* as the heading */
+        bool is_truncated;                           /* the store knows of more objects */
 };
 
 static void add_row(struct listing *listing, const json_t *object) {
@@ -86,36 +84,6 @@ static void add_row(struct listing *listing, const json_t *object) {
                 append_member(&listing->rows, object, listing->members[i]);
         }
         buf_append_string(&listing->rows, "\n");
-}
-
-static bool begins_character(uint8_t byte) {
-        return (byte & 0xC0) != 0x80;
-}
-
-/* Append the rows with cells of equal width in each column. */
-static void append_aligned(struct buf *output, struct slice rows) {
-        size_t widths[COLUMNS_MAX] = { 0 }, column = 0, width = 0;
-
-        for (size_t i = 0; i < rows.length; i++) {
-                bool is_end = rows.data[i] == '\t' || rows.data[i] == '\n';
-
-                width += !is_end && begins_character(rows.data[i]);
-                if (width > widths[column])
-                        widths[column] = width;
-                width = is_end ? 0 : width;
-                column = rows.data[i] == '\n' ? 0 : column + is_end;
-        }
-        for (size_t i = 0; i < rows.length; i++) {
-                if (rows.data[i] == '\t') {
-                        buf_append_format(output, "%*s", (int)(widths[column++] + 2 - width), "");
-                        width = 0;
-                        continue;
-                }
-                buf_append(output, &rows.data[i], 1);
-                width += begins_character(rows.data[i]);
-                if (rows.data[i] == '\n')
-                        column = width = 0;
-        }
 }
 
 /* Take the objects of one page. */
@@ -161,7 +129,7 @@ static enum exit_code list_objects(struct command_run *run, struct listing *list
                 after = read_uint(page, "after");
         } while (code == EXIT_DONE && after > 0);
         if (code == EXIT_DONE && !run->options->json)
-                append_aligned(&run->output, buf_slice(&listing->rows));
+                output_append_aligned(&run->output, buf_slice(&listing->rows));
         buf_deinit(&listing->rows);
         return code;
 }

@@ -72,8 +72,8 @@ static enum exit_code run_command(const struct command_options *options) {
                                    .pattern = options->n_words > 0 ? options->words[0] : "*" };
         enum exit_code code;
 
-        if (options->data_dir)
-                code = options->command->run_offline(&run);
+        if (options->data_dir || options->etcd)
+                code = options->command->run_on_storage(&run);
         else
                 code = command_exit_code(options->command, command_run_prepare(&run)) ?: run_for_keys(&run);
 

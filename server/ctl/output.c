@@ -131,3 +131,32 @@ bool output_append_time(struct buf *buf, int64_t wall_ms) {
         buf_append_format(buf, "%s.%03dZ", text, (int)(wall_ms % MS_PER_S));
         return true;
 }
+
+static bool begins_character(uint8_t byte) {
+        return (byte & 0xC0) != 0x80;
+}
+
+void output_append_aligned(struct buf *output, struct slice rows) {
+        size_t widths[OUTPUT_COLUMNS_MAX] = { 0 }, column = 0, width = 0;
+
+        for (size_t i = 0; i < rows.length; i++) {
+                bool is_end = rows.data[i] == '\t' || rows.data[i] == '\n';
+
+                width += !is_end && begins_character(rows.data[i]);
+                if (width > widths[column])
+                        widths[column] = width;
+                width = is_end ? 0 : width;
+                column = rows.data[i] == '\n' ? 0 : column + is_end;
+        }
+        for (size_t i = 0; i < rows.length; i++) {
+                if (rows.data[i] == '\t') {
+                        buf_append_format(output, "%*s", (int)(widths[column++] + 2 - width), "");
+                        width = 0;
+                        continue;
+                }
+                buf_append(output, &rows.data[i], 1);
+                width += begins_character(rows.data[i]);
+                if (rows.data[i] == '\n')
+                        column = width = 0;
+        }
+}

@@ -70,3 +70,10 @@ bool output_is_printable(struct slice text, bool keep_lines);
  * nothing, if it is negative or no calendar has it.
  */
 bool output_append_time(struct buf *buf, int64_t wall_ms);
+
+/*
+ * Append rows, lines whose cells are separated by tabs, with cells of equal width in each column. A row has
+ * OUTPUT_COLUMNS_MAX cells at most.
+ */
+#define OUTPUT_COLUMNS_MAX 8
+void output_append_aligned(struct buf *output, struct slice rows);

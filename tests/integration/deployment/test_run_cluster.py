@@ -60,10 +60,14 @@ class Cluster:
         """Return the machine that leads, or None."""
         return next((machine for machine in MACHINES if self.page(machine).startswith("ready")), None)
 
-    def execute_printed(self, pattern, machine):
-        """Execute the command that run.sh prints for machine a."""
+    def execute_printed(self, pattern, machine="a"):
+        """Execute the command that run.sh prints for machine a, after the exports that it prints. Return its stdout."""
+        exports = re.findall(r"(?m)^  (export STATESTORE.*)$", self.process.log())
         command, = re.findall(f"(?m)^  ({pattern}.*)$", self.process.log())
-        subprocess.run(["sh", "-c", command.replace("/a/", f"/{machine}/")], timeout=PATIENCE, check=True)
+        ended = self.execute("env", f"PATH={CTL.parent}:{os.environ['PATH']}", f"STATESTORE_TIMEOUT={PATIENCE}s", "sh", "-c",
+                             "\n".join([*exports, command.replace("/a/", f"/{machine}/")]))
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     def process_ids(self):
         return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and self._is_ours(path)]
@@ -99,12 +103,13 @@ def test_a_key_survives_the_loss_of_a_machine_and_a_step_down(cluster):
     cluster.set("survives", "value")
 
     lost = cluster.leader()
+    assert f"leader         {lost}, term" in cluster.execute_printed("statestorectl cluster")
     cluster.execute_printed("kill -9", lost)
     assert cluster.ctl("get", "survives").stdout == "value", cluster.logs()
     assert cluster.leader() not in (lost, None)
 
     stepped_down = cluster.leader()
-    cluster.execute_printed("kill -USR2", stepped_down)
+    cluster.execute_printed("RUNTIME_DIRECTORY", stepped_down)
     wait_until(lambda: cluster.leader() not in (stepped_down, None), "another machine leads")
     wait_until(lambda: cluster.ctl("get", "survives").stdout == "value", "the key is read through the address")
 
@@ -116,7 +121,7 @@ def test_a_step_down_ends_the_sessions_at_the_broker(cluster):
     leader = cluster.leader()
     broker = cluster.broker(leader)
 
-    cluster.execute_printed("kill -USR2", leader)
+    cluster.execute_printed("RUNTIME_DIRECTORY", leader)
 
     wait_until(lambda: cluster.broker(leader) not in (broker, None), "the broker was started again")
 

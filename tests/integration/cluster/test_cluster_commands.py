@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of statestorectl that use etcd: cluster, step-down, and export and import with --etcd."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from support.cluster_client import ClusterClient
+from support.ctl import DONE, NO_REPLY, NOT_MET, STORE_ERROR, USAGE, environment
+from support.process import CTL, PATIENCE, wait_until
+
+FENCE = "001696374425000:00001:Other"
+
+
+class EtcdCtl:
+    """Runs statestorectl on a machine of a cluster."""
+
+    def __init__(self, cluster, machine, prefix="/statestore/"):
+        urls = [machine.etcd.url, *(one.etcd.url for one in cluster.machines if one is not machine)]
+        self.variables = {**environment({"ETCD_ENDPOINTS": ",".join(urls), "ETCD_PREFIX": prefix}),
+                          "RUNTIME_DIRECTORY": str(machine.member.directory)}
+
+    def run(self, *arguments, stdin=b""):
+        return subprocess.run([CTL, *map(str, arguments)], env=self.variables, input=stdin, capture_output=True, timeout=PATIENCE,
+                              check=False)
+
+    def lines(self, *arguments):
+        ended = self.run(*arguments)
+        assert ended.returncode == DONE, ended.stderr
+        return sorted((json.loads(line) for line in ended.stdout.splitlines()), key=str)
+
+
+@pytest.fixture
+def slow_cluster(make_cluster):
+    """A cluster whose leader stays the same while a busy machine starts a process."""
+    return make_cluster(flags=["--lease", "20s"])
+
+
+def stop_members(cluster):
+    for machine in cluster.members:
+        machine.member.signal_and_wait(15)
+
+
+def test_cluster_shows_the_leader_and_the_members_of_etcd(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    ctl = EtcdCtl(slow_cluster, slow_cluster.other_than(leader))
+
+    ended = ctl.run("cluster")
+    [shown] = ctl.lines("cluster", "--json")
+
+    assert ended.returncode == DONE, ended.stderr
+    assert ended.stdout.decode().startswith(f"leader         {leader.name}, term {shown['term']}\n")
+    assert shown["leader"]["name"] == leader.name
+    assert shown["leader"]["lease_ms"] == 20_000
+    assert {(one["name"], one["address"]) for one in shown["etcd"]} == {(one.name, one.etcd.url)
+                                                                        for one in slow_cluster.machines}
+    assert sum(one["leads"] for one in shown["etcd"]) == 1
+    assert all(one["votes"] and one["version"] and one["bytes"] >= one["bytes_in_use"] > 0 for one in shown["etcd"])
+
+
+def test_cluster_shows_which_member_of_etcd_is_away(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    [witness] = [one for one in slow_cluster.machines if one not in slow_cluster.members]
+    ctl = EtcdCtl(slow_cluster, leader)
+    witness.kill()
+
+    wait_until(lambda: ctl.run("cluster").returncode == NOT_MET, "the other members of etcd have a leader")
+    [shown] = map(json.loads, ctl.run("cluster", "--json").stdout.splitlines())
+
+    assert [one["name"] for one in shown["etcd"] if one["errors"]] == [witness.name]
+
+
+def test_cluster_without_most_members_of_etcd_shows_who_answers(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    others = [one for one in slow_cluster.machines if one is not leader]
+    for machine in others:
+        machine.kill()
+    leader.etcd.wait_for_log("lost leader")
+
+    ended = EtcdCtl(slow_cluster, leader).run("cluster", "--timeout", "5s", "--json")
+
+    assert ended.returncode == NO_REPLY
+    assert {one["address"]: bool(one["errors"]) for one in json.loads(ended.stdout)["etcd"]} == {
+        one.etcd.url: True for one in slow_cluster.machines}
+
+
+def test_cluster_shows_that_the_leader_has_stepped_down(make_cluster):
+    cluster = make_cluster(n_members=1, n_witnesses=0, flags=["--lease", "20s"])
+    leader = cluster.wait_for_leader()
+    ctl = EtcdCtl(cluster, leader)
+
+    ended = ctl.run("step-down", "--timeout", "1s")
+
+    assert ended.returncode == NOT_MET
+    assert ended.stderr == b"statestorectl: the leader has stepped down, but no other member leads yet\n"
+    shown = ctl.run("cluster")
+    assert shown.returncode == NOT_MET
+    assert shown.stdout.startswith(f"leader         none: {leader.name} has stepped down, term 1\n".encode())
+
+
+def test_step_down_lets_the_other_member_lead(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    other = slow_cluster.other_than(leader)
+
+    ended = EtcdCtl(slow_cluster, leader).run("step-down")
+
+    assert ended.returncode == DONE, ended.stderr
+    assert ended.stdout.decode().startswith(f"leader         {other.name}, term 2\n")
+    assert slow_cluster.wait_for_leader() is other
+
+
+def test_step_down_of_a_standby_says_who_leads(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    other = slow_cluster.other_than(leader)
+    wait_until(lambda: other.member.waits_for("leads"), "the standby waits")
+
+    ended = EtcdCtl(slow_cluster, other).run("step-down")
+
+    assert ended.returncode == NOT_MET
+    assert ended.stderr == f'statestorectl: this member does not lead, but "{leader.name}"\n'.encode()
+    assert slow_cluster.leader() is leader
+
+
+def test_step_down_without_a_member_on_this_machine(slow_cluster, tmp_path):
+    ctl = EtcdCtl(slow_cluster, slow_cluster.wait_for_leader())
+    ctl.variables["RUNTIME_DIRECTORY"] = str(tmp_path / "none")
+    ended = ctl.run("step-down")
+    assert ended.returncode == STORE_ERROR
+    assert b"no process has locked it" in ended.stderr
+
+
+def test_an_export_of_etcd_has_all_keys_while_a_member_serves(slow_cluster):
+    client = ClusterClient(slow_cluster)
+    client.ask("SET", "text", "välue\n")
+    client.ask("SET", b"by\xfftes", b"\0\xff")
+    client.ask("SET", "locked", "me", "PX", 3_600_000)
+    leader = slow_cluster.wait_for_leader()
+
+    exported = {line.get("key", "bytes"): line for line in EtcdCtl(slow_cluster, leader).lines("export", "--etcd")}
+
+    assert exported["text"]["value"] == "välue\n"
+    assert exported["bytes"]["value_base64"] == "AP8="
+    assert exported["locked"]["deadline"] > 0
+    assert slow_cluster.leader() is leader
+    assert client.ask("SET", "later", "value") == b"+OK\r\n"
+
+
+def test_an_import_into_etcd_exports_the_same_lines(slow_cluster):
+    machine = slow_cluster.members[0]
+    lines = [{"key": f"key-{n}", "value": "v" * n, "version": f"0016963744250{n:02}:00000:StateStore", "deadline": None,
+              "token": FENCE if n % 2 else None} for n in range(99)]
+    other_store = EtcdCtl(slow_cluster, machine, "/another/")
+
+    ended = other_store.run("import", "-", "--etcd", stdin="".join(json.dumps(line) + "\n" for line in lines).encode())
+
+    assert ended.stdout == b"99 keys imported\n", ended.stderr
+    assert other_store.lines("export", "--etcd") == sorted(lines, key=str)
+    assert EtcdCtl(slow_cluster, machine).lines("export", "--etcd") == []
+
+
+def test_an_import_into_etcd_is_refused_while_a_member_leads(cluster):
+    leader = cluster.wait_for_leader()
+    ended = EtcdCtl(cluster, leader).run("import", "-", "--etcd", stdin=b'{"key": "k", "value": "v"}\n')
+    assert ended.returncode == NOT_MET
+    assert b"leads: use the address of the cluster, or stop all its members" in ended.stderr
+    assert ClusterClient(cluster).ask("GET", "k") == b"$-1\r\n"
+
+
+def test_members_continue_after_an_import(cluster):
+    client = ClusterClient(cluster)
+    assert client.ask("SET", "before", "value") == b"+OK\r\n"
+    stop_members(cluster)
+    ctl = EtcdCtl(cluster, cluster.members[0])
+
+    ended = ctl.run("import", "-", "--etcd", stdin=b'{"key": "imported", "value": "v", "deadline": null, "token": null}\n')
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (DONE, b"1 key imported\n", b"")
+    cluster.members[1].member.start()
+    assert cluster.wait_for_leader() is cluster.members[1]
+    assert client.value_of("imported") == b"v"
+    assert client.value_of("before") == b"value"
+
+
+def test_an_import_into_etcd_refuses_what_no_commit_can_have(cluster):
+    ctl = EtcdCtl(cluster, cluster.members[0], "/another/")
+    too_large = json.dumps({"key": "k", "value": "v" * (384 << 10), "deadline": None, "token": None})
+    ended = ctl.run("import", "-", "--etcd", stdin=too_large.encode())
+    assert ended.returncode == USAGE
+    assert b"larger than a quarter of max-request-bytes" in ended.stderr
+
+
+@pytest.mark.parametrize("command", [["cluster"], ["step-down"], ["export", "--etcd"], ["import", "--etcd", os.devnull]])
+def test_without_etcd_in_the_configuration(command):
+    ended = subprocess.run([CTL, *command], env=environment({}), capture_output=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == USAGE
+    assert b"a configuration with the endpoints of etcd was expected" in ended.stderr
