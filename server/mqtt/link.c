@@ -26,7 +26,7 @@
 enum link_state {
         LINK_WAITING,     /* the timer starts the next attempt */
         LINK_CONNECTING,  /* until CONNACK */
-        LINK_DISCARDING,  /* from CONNACK to the end of the wake-up, which ends the session */
+        LINK_DISCARDING,  /* from CONNACK to the end of the connection, which ends the session */
         LINK_SUBSCRIBING, /* until all SUBACKs; the timer limits it */
         LINK_UP,
         LINK_ENDING, /* until the broker has closed the connection */
@@ -90,11 +90,11 @@ static void link_on_ended(void *userdata) {
 }
 
 /* Disconnect, and call ended when the broker has read all packets. */
-static void end_connection(struct link *link, bool ends_session, void (*ended)(struct link *link)) {
+static void end_connection(struct link *link, void (*ended)(struct link *link)) {
         forget_connection(link);
         link->state = LINK_ENDING;
         link->ended = ended;
-        mqtt_client_disconnect_gracefully(link->client, ends_session, link_on_ended, link);
+        mqtt_client_disconnect_gracefully(link->client, link_on_ended, link);
 }
 
 static void close_handles(struct link *link) {
@@ -123,19 +123,14 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
         }
         uv_timer_stop(&link->timer);
         if (is_subscribed(link))
-                end_connection(link, false, close_handles);
+                end_connection(link, close_handles);
         else
                 close_handles(link);
 }
 
 /* 2. Attempts. */
 
-static void link_on_attempt_timer(uv_timer_t *timer) {
-        struct link *link = timer->data;
-
-        link->state = LINK_CONNECTING;
-        mqtt_client_connect(link->client);
-}
+static void link_on_attempt_timer(uv_timer_t *timer);
 
 /*
  * Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at
@@ -159,6 +154,26 @@ static void wait_and_retry(struct link *link) {
                 link->backoff_ms = BACKOFF_MIN_MS;
         }
         uv_timer_start(&link->timer, link_on_attempt_timer, pause_ms, 0);
+}
+
+/*
+ * After FAULTS_MAX faults the session ends with the connection, however that ends: the invalid message may
+ * follow CONNACK.
+ */
+static bool discards_session(const struct link *link) {
+        return link->n_faults >= FAULTS_MAX;
+}
+
+static void link_on_attempt_timer(uv_timer_t *timer) {
+        struct link *link = timer->data;
+
+        if (mqtt_client_set_session_expiry(link->client, discards_session(link) ? 0 : SESSION_EXPIRY_S) <
+            0) {
+                wait_and_retry(link);
+                return;
+        }
+        link->state = LINK_CONNECTING;
+        mqtt_client_connect(link->client);
 }
 
 /* Whether libmosquitto has closed the connection because a received packet is not valid in MQTT. */
@@ -190,11 +205,23 @@ static void count_fault(struct link *link, int reason) {
                 link->n_faults = is_fault(reason) ? link->n_faults + 1 : 0;
 }
 
+static void session_was_discarded(struct link *link) {
+        link->n_faults = 0;
+        link->config.callbacks.session_discarded(link->config.callbacks.userdata);
+        link->state = LINK_WAITING;
+        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
+        uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
+}
+
 static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct link *link = userdata;
 
         (void)cause;
         forget_connection(link);
+        if (link->state == LINK_DISCARDING) {
+                session_was_discarded(link);
+                return;
+        }
         count_fault(link, reason);
         link->config.callbacks.down(link->config.callbacks.userdata, text);
         wait_and_retry(link);
@@ -233,7 +260,7 @@ static void retry_to_subscribe(struct link *link) {
 }
 
 static void suback_timed_out(uv_timer_t *timer) {
-        end_connection(timer->data, false, retry_to_subscribe);
+        end_connection(timer->data, retry_to_subscribe);
 }
 
 static void link_on_connected(void *userdata, int reason, bool session_present,
@@ -250,8 +277,7 @@ static void link_on_connected(void *userdata, int reason, bool session_present,
                 return;
         }
 
-        if (link->n_faults >= FAULTS_MAX) {
-                mqtt_client_stop_reading(); /* the invalid message may follow */
+        if (discards_session(link)) {
                 link->state = LINK_DISCARDING;
                 return;
         }
@@ -321,15 +347,8 @@ static void link_on_acknowledged(void *userdata, int id, int reason) {
 static void link_on_message(void *userdata, const struct message *message) {
         struct link *link = userdata;
 
-        link->config.callbacks.message(link->config.callbacks.userdata, message);
-}
-
-static void session_was_discarded(struct link *link) {
-        link->n_faults = 0;
-        link->config.callbacks.session_discarded(link->config.callbacks.userdata);
-        link->state = LINK_WAITING;
-        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
-        uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
+        if (link->state != LINK_DISCARDING)
+                link->config.callbacks.message(link->config.callbacks.userdata, message);
 }
 
 /* The broker has read all packets when down() is called. */
@@ -341,7 +360,7 @@ static void begin_pause(struct link *link) {
 /*
  * At the end of a wake-up, disconnect if the link waits for that.
  *
- * LINK_DISCARDING ends the session. The broker drops the messages in it:
+ * In LINK_DISCARDING this ends the session. The broker drops the messages in it:
  * - requests: their clients repeat them or time out;
  * - messages of the plugin: the WELCOME of the next connection replaces them. Then the store
  *   repeats what is not delivered.
@@ -352,9 +371,9 @@ static void begin_pause(struct link *link) {
  */
 static void disconnect_if_due(struct link *link) {
         if (link->state == LINK_DISCARDING)
-                end_connection(link, true, session_was_discarded);
+                end_connection(link, session_was_discarded);
         else if (link->state == LINK_UP && link->asked_pause_ms > 0 && link_is_all_sent(link))
-                end_connection(link, false, begin_pause);
+                end_connection(link, begin_pause);
 }
 
 static void link_on_wakeup_ended(void *userdata) {

@@ -90,8 +90,21 @@ static void free_client(struct mqtt_client *client) {
 CLEANUP_FUNCTION(cleanup_client, struct mqtt_client *, free_client)
 CLEANUP_FUNCTION(cleanup_library, struct mosquitto *, mosquitto_destroy)
 
-static int library_set_options(struct mosquitto *library, const struct mqtt_client_config *config) {
+/*
+ * Only the blocking call accepts properties for CONNECT. Without a host the call stores the properties and
+ * returns MOSQ_ERR_INVAL. Every later attempt sends them.
+ */
+static int set_session_expiry(struct mosquitto *library, uint32_t session_expiry_s) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
+        int r;
+
+        r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, session_expiry_s);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_connect_bind_v5(library, NULL, 0, 0, NULL, properties);
+        return r == MOSQ_ERR_INVAL ? 0 : mqtt_error(r);
+}
+
+static int library_set_options(struct mosquitto *library, const struct mqtt_client_config *config) {
         int r;
 
         r = mosquitto_int_option(library, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
@@ -101,18 +114,7 @@ static int library_set_options(struct mosquitto *library, const struct mqtt_clie
                 r = mosquitto_int_option(library, MOSQ_OPT_RECEIVE_MAXIMUM, config->receive_maximum);
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_int_option(library, MOSQ_OPT_SEND_MAXIMUM, MQTT_SEND_MAXIMUM);
-        if (r != MOSQ_ERR_SUCCESS || config->session_expiry_s == 0)
-                return mqtt_error(r);
-
-        /*
-         * Only the blocking call accepts properties for CONNECT. Without a host the call stores the
-         * properties and returns MOSQ_ERR_INVAL. Every later attempt sends them.
-         */
-        r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
-                                         config->session_expiry_s);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_connect_bind_v5(library, NULL, 0, 0, NULL, properties);
-        return r == MOSQ_ERR_INVAL ? 0 : mqtt_error(r);
+        return r == MOSQ_ERR_SUCCESS ? set_session_expiry(library, config->session_expiry_s) : mqtt_error(r);
 }
 
 int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_config *config,
@@ -197,6 +199,10 @@ static void client_on_timer_closed(uv_handle_t *handle) {
         client_release(handle->data);
 }
 
+int mqtt_client_set_session_expiry(struct mqtt_client *client, uint32_t session_expiry_s) {
+        return set_session_expiry(client->library, session_expiry_s);
+}
+
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata)) {
         client->closed = closed;
         client->state = CLIENT_IDLE; /* later events of libmosquitto are not passed on */
@@ -207,17 +213,9 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
         uv_close((uv_handle_t *)&client->misc_timer, client_on_timer_closed);
 }
 
-static void send_disconnect(struct mqtt_client *client, bool ends_session) {
-        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
-
-        if (ends_session)
-                mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, 0);
-        client->state = CLIENT_IDLE;
-        mosquitto_disconnect_v5(client->library, 0, properties);
-}
-
 void mqtt_client_disconnect(struct mqtt_client *client) {
-        send_disconnect(client, false);
+        client->state = CLIENT_IDLE;
+        mosquitto_disconnect_v5(client->library, 0, NULL);
 }
 
 /*
@@ -227,12 +225,12 @@ void mqtt_client_disconnect(struct mqtt_client *client) {
  * the session is resumed. The poll handle goes first: epoll would keep a socket that is closed while
  * a duplicate is open.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session,
-                                       void (*done)(void *userdata), void *userdata) {
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, void (*done)(void *userdata),
+                                       void *userdata) {
         int fd = dup(mosquitto_socket(client->library));
 
         client_drop_poll(client);
-        send_disconnect(client, ends_session);
+        mqtt_client_disconnect(client);
         if (fd >= 0)
                 shutdown(fd, SHUT_WR);
         if (fd >= 0 && client_linger(client->loop, fd, done, userdata) == 0)
@@ -242,17 +240,13 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_ses
         done(userdata);
 }
 
-void mqtt_client_stop_reading(void) {
-        errno = EAGAIN; /* mosquitto_loop_read() returns */
-}
-
 /*
  * Stop reading: another packet would make mosquitto_loop_read() close the socket before DISCONNECT
  * is written.
  */
 void mqtt_client_disconnect_in_callback(struct mqtt_client *client) {
         mosquitto_disconnect_v5(client->library, 0, NULL);
-        mqtt_client_stop_reading();
+        errno = EAGAIN; /* mosquitto_loop_read() returns */
 }
 
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,

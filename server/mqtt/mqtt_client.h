@@ -102,6 +102,12 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
                     const struct mqtt_client_config *config);
 
 /*
+ * Set the session expiry of later attempts to connect, instead of that of the configuration. 0: the
+ * broker continues the session, and drops it at the end of the connection. Returns 0 or -ENOMEM.
+ */
+int mqtt_client_set_session_expiry(struct mqtt_client *client, uint32_t session_expiry_s);
+
+/*
  * Drop the connection, free the client, and call closed. A name lookup in progress delays closed.
  */
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata));
@@ -151,9 +157,6 @@ uint32_t mqtt_client_max_packet_bytes(const struct mqtt_client *client);
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
-/* Read no further packet in this wake-up. Call only from a callback, but not from `message`. */
-void mqtt_client_stop_reading(void);
-
 /*
  * Stop reading, and send DISCONNECT at the end of the wake-up. disconnected() follows. Call only
  * from a callback, but not from `message`.
@@ -165,13 +168,12 @@ void mqtt_client_disconnect(struct mqtt_client *client);
 
 /*
  * As mqtt_client_disconnect(), and call done when the broker has closed the connection, so that it
- * has read all packets written before, or after 2 s. ends_session: set the session expiry to 0. The
- * caller neither connects nor closes the client before done. Without a file descriptor or memory,
- * done is called from within this call. The only callback that may call this function is
- * wakeup_ended.
+ * has read all packets written before, or after 2 s. The caller neither connects nor closes the client
+ * before done. Without a file descriptor or memory, done is called from within this call. The only
+ * callback that may call this function is wakeup_ended.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client, bool ends_session,
-                                       void (*done)(void *userdata), void *userdata);
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client, void (*done)(void *userdata),
+                                       void *userdata);
 
 /*
  * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own

@@ -16,7 +16,7 @@ MALFORMED_CONNACK = bytes.fromhex("20 01 00")
 DISCONNECT_SHUTTING_DOWN = bytes.fromhex("e0 02 8b 00")
 DISCONNECT_PROTOCOL_ERROR = bytes.fromhex("e0 02 82 00")
 BEGIN_OF_A_PUBLISH = bytes.fromhex("32 7f 00 05 68 65")
-DISCONNECT_AND_END_SESSION = bytes.fromhex("00 05 11 00 00 00 00")  # Session Expiry Interval 0
+SESSION_EXPIRY_ZERO = bytes.fromhex("11 00 00 00 00")  # property of CONNECT
 
 N_FAULTS = 3  # malformed messages in succession after which the store ends its session: FAULTS_MAX in link.c
 
@@ -41,23 +41,21 @@ ONE_MALFORMED = next(iter(MALFORMED.values()))
 
 def fail(fake_broker, malformed=ONE_MALFORMED):
     """The malformed message arrives together with CONNACK, and the store closes the connection."""
-    fake_broker.accept()
+    assert SESSION_EXPIRY_ZERO not in fake_broker.accept()
     fake_broker.send(CONNACK_SESSION_PRESENT + malformed)
     fake_broker.wait_until_closed()
 
 
 def expect_end_of_session(fake_broker, malformed=ONE_MALFORMED):
-    fake_broker.accept()
+    """The broker drops the session of a connection with this property when the connection ends."""
+    assert SESSION_EXPIRY_ZERO in fake_broker.accept()
     fake_broker.send(CONNACK_SESSION_PRESENT + malformed)
-    kind, body = fake_broker.receive()
-    while kind == PUBLISH:
-        kind, body = fake_broker.receive()
-    assert (kind, body) == (DISCONNECT, DISCONNECT_AND_END_SESSION)
+    fake_broker.wait_until_closed()
     fake_broker.close_connection()
 
 
 def expect_service(fake_broker, connack):
-    fake_broker.accept()
+    assert SESSION_EXPIRY_ZERO not in fake_broker.accept()
     fake_broker.send(connack)
     fake_broker.publish_something()
     assert fake_broker.receive_until(PUBACK)
@@ -73,6 +71,19 @@ def test_a_malformed_message_in_the_session_is_discarded_with_the_session(fake_b
 
     expect_service(fake_broker, CONNACK_ACCEPTED)
     store.wait_for_log("level=error msg=\"the broker passes on a message that is not valid in MQTT")
+
+
+def test_the_session_ends_if_no_message_follows(fake_broker, store_of):
+    store_of(fake_broker.port).launch()
+    for _ in range(N_FAULTS):
+        fail(fake_broker)
+
+    assert SESSION_EXPIRY_ZERO in fake_broker.accept()
+    fake_broker.send(CONNACK_SESSION_PRESENT)
+    assert fake_broker.receive()[0] == DISCONNECT
+    fake_broker.close_connection()
+
+    expect_service(fake_broker, CONNACK_ACCEPTED)
 
 
 def test_malformed_messages_on_established_connections_end_the_session_too(fake_broker, store_of):
