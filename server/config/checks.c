@@ -53,18 +53,34 @@ static void check_dev(struct config_reading *reading) {
         }
 }
 
+/* Without etcd, the keys would be in memory only, although somebody has configured a member of a cluster. */
+static void require_no_etcd_options(struct config_reading *reading) {
+        for (size_t i = 0; i < n_settings; i++) {
+                const struct option *option = &config_options[i];
+
+                if (strcmp(option->section, "etcd") == 0 &&
+                    !option_same_value(reading->config->values[i], option->default_value))
+                        config_report_setting(reading, option->flag, "only with --etcd");
+        }
+}
+
 /* Check the options of etcd together. */
 static void check_etcd(struct config_reading *reading) {
         const struct config *config = reading->config;
         const struct etcd_options *etcd = &config->etcd;
 
-        if (etcd->n_endpoints > 0 && config->data_dir)
+        if (etcd->n_endpoints == 0) {
+                require_no_etcd_options(reading);
+                return;
+        }
+
+        if (config->data_dir)
                 config_report_setting(reading, "--etcd",
                                       "not with --data-dir: the keys are stored in one of both");
-        if (etcd->n_endpoints > 0 && config->dev)
+        if (config->dev)
                 config_report_setting(reading, "--etcd",
                                       "not with --dev: its broker is lost with the store");
-        if (etcd->n_endpoints > 0 && config->seed_file)
+        if (config->seed_file)
                 config_report_setting(
                         reading, "--seed",
                         "not with --etcd: each member would set the keys again; use statestorectl import");

@@ -318,23 +318,26 @@ static const struct {
           { "--etcd-prefix=/a" },
           "statestored: --etcd-prefix=/a: a text that begins and ends with '/' was expected, not \"/a\"; "
           "see --help\n" },
+        { "a member of a cluster without etcd",
+          { "--member=a", "--lease=3s" }, /* that of --lease is the default */
+          "statestored: --member: only with --etcd; see --help\n" },
         { "a user of etcd without a password",
-          { "--etcd-user=u" },
+          { "--etcd=http://a:1", "--etcd-user=u" },
           "statestored: --etcd-user: --etcd-user and --etcd-password-file must be given together; see "
           "--help\n" },
         { "a password without a user of etcd",
-          { "--etcd-password-file=p" },
+          { "--etcd=http://a:1", "--etcd-password-file=p" },
           "statestored: --etcd-password-file: --etcd-user and --etcd-password-file must be given together; "
           "see --help\n" },
         { "an empty CA file of etcd",
           { "--etcd-ca-file=" },
           "statestored: --etcd-ca-file=: a file name was expected, not \"\"; see --help\n" },
         { "a certificate for etcd without its key",
-          { "--etcd-certificate=c" },
+          { "--etcd=http://a:1", "--etcd-certificate=c" },
           "statestored: --etcd-certificate: --etcd-certificate and --etcd-key must be given together; see "
           "--help\n" },
         { "a key for etcd without its certificate",
-          { "--etcd-key=k" },
+          { "--etcd=http://a:1", "--etcd-key=k" },
           "statestored: --etcd-key: --etcd-certificate and --etcd-key must be given together; see "
           "--help\n" },
         { "fewer operations than by default",
