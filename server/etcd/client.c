@@ -224,6 +224,8 @@ static int transfer(struct etcd_client *client, const char *url, const struct cu
         curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)client->request.length);
 
         code = curl_easy_perform(client->curl);
+        if (code != CURLE_OK && !client->curl_reason[0])
+                snprintf(client->curl_reason, sizeof(client->curl_reason), "%s", curl_easy_strerror(code));
         curl_easy_getinfo(client->curl, CURLINFO_NUM_CONNECTS, &n_connects);
         r = code == CURLE_OK ? grpc_status_error(&client->status) : error_of_request(client, code);
         if (r < 0 && client->is_reused && n_connects > 0)
@@ -250,6 +252,13 @@ static int pack(struct buf *buf, const ProtobufCMessage *request) {
         return buf_failed(buf) ? -ENOMEM : 0;
 }
 
+/* Name a reason that libcurl and etcd do not name. */
+static void complete_reason(struct etcd_client *client, int error) {
+        if (error == -EMSGSIZE || !*etcd_client_reason(client))
+                snprintf(client->curl_reason, sizeof(client->curl_reason), "%s",
+                         error == -EMSGSIZE ? "the reply is too large" : "the reply has no valid content");
+}
+
 /* Call the method at the present endpoint, over the present connection if there is one. */
 static int exchange(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
                     const ProtobufCMessage **ret_response) {
@@ -274,6 +283,8 @@ static int exchange(struct etcd_client *client, enum etcd_method method, const P
                                          methods[method].response);
         if (r == 0)
                 *ret_response = client->response.message;
+        else
+                complete_reason(client, r);
         return r;
 }
 

@@ -6,6 +6,9 @@
 
 #include "base/cleanup.h"
 
+/* The list of hundreds of members, and the status of one with many errors. */
+#define REPLY_BYTES_MAX 65536
+
 CLEANUP_FUNCTION(cleanup_client, struct etcd_client *, etcd_client_free)
 
 /* Complete the member, and pass it on. */
@@ -26,7 +29,7 @@ static int ask_member(const struct etcd_config *common, struct etcd_member *memb
                 return r;
 
         if (r < 0) {
-                member->reason = etcd_client_reason(client);
+                member->reason = *member->address ? etcd_client_reason(client) : "has not been started yet";
         } else {
                 const Etcd__StatusResponse *status = (const Etcd__StatusResponse *)response;
 
@@ -54,10 +57,12 @@ int etcd_members_ask(const struct etcd_config *config,
         Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;
         const Etcd__MemberListResponse *list = NULL;
         const ProtobufCMessage *response;
+        struct etcd_config limited = *config;
         size_t n_members = config->n_endpoints;
         int r;
 
-        r = etcd_client_new(&client, config);
+        limited.max_reply_bytes = REPLY_BYTES_MAX;
+        r = etcd_client_new(&client, &limited);
         if (r == 0)
                 r = etcd_call(client, ETCD_MEMBER_LIST, &request.base, &response);
         if (r == 0) {
@@ -68,7 +73,7 @@ int etcd_members_ask(const struct etcd_config *config,
                 struct etcd_member member = list ? from_list(list->members[i])
                                                  : (struct etcd_member){ .address = config->endpoints[i] };
 
-                r = ask_member(config, &member, take, userdata);
+                r = ask_member(&limited, &member, take, userdata);
         }
         return r == -ENOMEM ? r : 0;
 }

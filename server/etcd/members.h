@@ -19,8 +19,8 @@ struct etcd_member {
 
 /*
  * Ask one member for the list of all, then each for its status, one after the other, for
- * config->timeout_ms each. take() is called with each. If no member has the list, those of the
- * configuration are asked. Returns 0 or -ENOMEM.
+ * config->timeout_ms each, with replies of 64 KiB at most. take() is called with each. If no member has
+ * the list, those of the configuration are asked. Returns 0 or -ENOMEM.
  */
 int etcd_members_ask(const struct etcd_config *config,
                      void (*take)(void *userdata, const struct etcd_member *member), void *userdata);

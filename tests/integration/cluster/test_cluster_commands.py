@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of statestorectl that use etcd: cluster, step-down, and export and import with --etcd."""
 
+import contextlib
 import json
 import os
 import subprocess
 
 import pytest
 
+from support.cluster import etcdctl
 from support.cluster_client import ClusterClient
 from support.ctl import DONE, NO_REPLY, NOT_MET, STORE_ERROR, USAGE, environment
 from support.process import CTL, PATIENCE, wait_until
@@ -84,6 +86,19 @@ def test_cluster_without_most_members_of_etcd_shows_who_answers(slow_cluster):
     assert ended.returncode == NO_REPLY
     assert {one["address"]: bool(one["errors"]) for one in json.loads(ended.stdout)["etcd"]} == {
         one.etcd.url: True for one in slow_cluster.machines}
+
+
+def adds_member(url):
+    with contextlib.suppress(subprocess.CalledProcessError):
+        return etcdctl(url, "member", "add", "new", "--peer-urls", "http://127.0.0.1:1")
+    return False
+
+
+def test_cluster_shows_a_member_of_etcd_that_was_not_started(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    wait_until(lambda: adds_member(leader.etcd.url), "the members of etcd have been connected for long enough")
+    [shown] = map(json.loads, EtcdCtl(slow_cluster, leader).run("cluster", "--json").stdout.splitlines())
+    assert [one["errors"] for one in shown["etcd"] if not one["name"]] == [["has not been started yet"]]
 
 
 def test_cluster_shows_that_the_leader_has_stepped_down(make_cluster):

@@ -216,6 +216,7 @@ Test(etcd_client, refuses_a_reply_above_the_limit) {
         open_client(config);
         cr_assert_eq(put_if(S("key"), (struct slice){ value, sizeof(value) }, 0, &succeeded, &revision), 0);
         cr_expect_eq(get(S("key"), 0, &response), -EMSGSIZE);
+        cr_expect_str_eq(etcd_client_reason(client), "the reply is too large");
         cr_expect_eq(get(S("other"), 0, &response), 0);
 }
 
