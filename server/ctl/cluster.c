@@ -212,21 +212,22 @@ static enum exit_code find_leader(struct etcd_access *etcd, pid_t *ret_process) 
         return EXIT_NOT_MET;
 }
 
-/* Wait until another process leads. */
+/* Wait until another member leads. The former leader leads again after the lease if there is none. */
 static enum exit_code wait_for_successor(struct etcd_access *etcd, int64_t timeout_ms) {
+        const struct election_header *holder = &etcd->reading.header.holder;
         int64_t end_ns = system_clock_mono_ns() + timeout_ms * NS_PER_MS;
-        uint64_t former = etcd->reading.header.holder.process;
+        struct election_header former = *holder;
         enum exit_code code;
 
         do {
                 nanosleep(&(struct timespec){ .tv_nsec = 50 * NS_PER_MS }, NULL);
                 code = etcd_access_observe(etcd);
-                if (code != EXIT_DONE || etcd->reading.header.holder.process != former)
+                if (code != EXIT_DONE || holder->member != former.member)
                         return code;
         } while (system_clock_mono_ns() < end_ns);
-        complain(etcd_access_has_leader(etcd)
+        complain(etcd_access_has_leader(etcd) && holder->process == former.process
                          ? "the leader has not stepped down in time"
-                         : "the leader has stepped down, but no other member leads yet");
+                         : "the leader has stepped down, but no other member leads");
         return EXIT_NOT_MET;
 }
 

@@ -109,7 +109,7 @@ def test_cluster_shows_that_the_leader_has_stepped_down(make_cluster):
     ended = ctl.run("step-down", "--timeout", "1s")
 
     assert ended.returncode == NOT_MET
-    assert ended.stderr == b"statestorectl: the leader has stepped down, but no other member leads yet\n"
+    assert ended.stderr == b"statestorectl: the leader has stepped down, but no other member leads\n"
     shown = ctl.run("cluster")
     assert shown.returncode == NOT_MET
     assert shown.stdout.startswith(f"leader         none: {leader.name} has stepped down, term 1\n".encode())
@@ -144,6 +144,14 @@ def test_step_down_without_a_member_on_this_machine(slow_cluster, tmp_path):
     ended = ctl.run("step-down")
     assert ended.returncode == STORE_ERROR
     assert b"no process has locked it" in ended.stderr
+
+
+def test_step_down_is_not_done_if_the_same_member_leads_again(make_cluster):
+    cluster = make_cluster(n_members=1, n_witnesses=0, flags=["--lease", "1s"])
+    ended = EtcdCtl(cluster, cluster.wait_for_leader()).run("step-down", "--timeout", "8s")
+    assert ended.returncode == NOT_MET, ended.stdout
+    assert ended.stderr == b"statestorectl: the leader has stepped down, but no other member leads\n"
+    assert json.loads(EtcdCtl(cluster, cluster.members[0]).run("cluster", "--json").stdout)["term"] > 1
 
 
 def test_an_export_of_etcd_has_all_keys_while_a_member_serves(slow_cluster):
