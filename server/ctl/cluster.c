@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -190,6 +191,23 @@ enum exit_code command_cluster(struct command_run *run) {
 
 #define RUNTIME_DIRECTORY_DEFAULT "/run/statestored"
 
+/*
+ * A process that shares its descriptors keeps the lock of one that has ended, whose id another process may
+ * have now. So the user of the store could choose a process that root would end by the signal.
+ */
+static bool is_store(pid_t process) {
+        char path[32], name[16];
+        bool is_store;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/comm", (int)process);
+        file = fopen(path, "re");
+        is_store = file && fgets(name, sizeof(name), file) && strcmp(name, "statestored\n") == 0;
+        if (file)
+                fclose(file);
+        return is_store;
+}
+
 /* Find the process of this machine that leads. */
 static enum exit_code find_leader(struct etcd_access *etcd, pid_t *ret_process) {
         const char *directory = getenv("RUNTIME_DIRECTORY") ?: RUNTIME_DIRECTORY_DEFAULT;
@@ -201,6 +219,11 @@ static enum exit_code find_leader(struct etcd_access *etcd, pid_t *ret_process) 
         if (r < 0) {
                 complain("no process of a member was found on this machine: \"%s/member\": %s",
                          LOG_STRING(directory), r == -ESRCH ? "no process has locked it" : strerror(-r));
+                return EXIT_STORE_ERROR;
+        }
+        if (!is_store(*ret_process)) {
+                complain("the process %d, which has locked \"%s/member\", is not statestored",
+                         (int)*ret_process, LOG_STRING(directory));
                 return EXIT_STORE_ERROR;
         }
         if (etcd_access_has_leader(etcd) && holder->member == member)

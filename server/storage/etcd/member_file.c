@@ -79,7 +79,7 @@ int member_file_find(const char *directory, pid_t *ret_process, uint64_t *ret_me
         append_name(&name, directory);
         if (!buf_text(&name))
                 return -ENOMEM;
-        fd = open(buf_text(&name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = open(buf_text(&name), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0)
                 return errno == ENOENT ? -ESRCH : -errno;
 

@@ -2,9 +2,12 @@
 """The commands of statestorectl that use etcd: cluster, step-down, and export and import with --etcd."""
 
 import contextlib
+import fcntl
 import json
 import os
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -152,6 +155,37 @@ def test_step_down_is_not_done_if_the_same_member_leads_again(make_cluster):
     assert ended.returncode == NOT_MET, ended.stdout
     assert ended.stderr == b"statestorectl: the leader has stepped down, but no other member leads\n"
     assert json.loads(EtcdCtl(cluster, cluster.members[0]).run("cluster", "--json").stdout)["term"] > 1
+
+
+@pytest.fixture
+def received_signals():
+    received = []
+    former = signal.signal(signal.SIGUSR2, lambda number, _: received.append(number))
+    yield received
+    signal.signal(signal.SIGUSR2, former)
+
+
+def test_step_down_signals_no_other_program(slow_cluster, tmp_path, received_signals):
+    ctl = EtcdCtl(slow_cluster, slow_cluster.wait_for_leader())
+    leader_file = Path(ctl.variables["RUNTIME_DIRECTORY"]) / "member"
+    ctl.variables["RUNTIME_DIRECTORY"] = str(tmp_path)
+
+    with open(tmp_path / "member", "wb") as file:  # locked by this process
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        file.write(leader_file.read_bytes())
+        file.flush()
+        ended = ctl.run("step-down")
+
+    assert ended.returncode == STORE_ERROR
+    assert f"the process {os.getpid()}, which has locked".encode() in ended.stderr
+    assert not received_signals
+
+
+def test_step_down_does_not_wait_for_a_fifo(slow_cluster, tmp_path):
+    ctl = EtcdCtl(slow_cluster, slow_cluster.wait_for_leader())
+    ctl.variables["RUNTIME_DIRECTORY"] = str(tmp_path)
+    os.mkfifo(tmp_path / "member")
+    assert ctl.run("step-down").returncode == STORE_ERROR
 
 
 def test_an_export_of_etcd_has_all_keys_while_a_member_serves(slow_cluster):
