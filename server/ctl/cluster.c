@@ -89,7 +89,8 @@ static void append_leader(struct buf *text, const struct etcd_access *etcd) {
         buf_append_format(text, "%s, term %" PRIu64 "\n", holder->has_given_up ? " has stepped down" : "",
                           holder->term);
         buf_append_format(text, "last commit    %.1f s ago%s; the lease is %.0f s\n",
-                          (double)silent_ms(etcd) / MS_PER_S, is_silent(etcd) ? ": it is silent" : "",
+                          (double)silent_ms(etcd) / MS_PER_S,
+                          etcd_access_has_leader(etcd) && is_silent(etcd) ? ": it is silent" : "",
                           (double)holder->lease_ns / NS_PER_S);
 }
 

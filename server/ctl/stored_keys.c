@@ -78,10 +78,14 @@ static enum exit_code load(struct stored_keys *stored) {
                             .max_registrations = UINT64_MAX,
                             .max_remembered_bytes = 0 }, /* remembered replies stay where they are */
         };
+        int r;
 
         stored->now = (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
-        if (storage_load_state(&stored->state, stored->storage, &config, stored->now) < 0)
-                return EXIT_STORE_ERROR;
+        r = storage_load_state(&stored->state, stored->storage, &config, stored->now);
+        if (r == -ENOMEM)
+                return complain_of_memory();
+        if (r < 0)
+                return r == -EIO && stored->storage != stored->sqlite ? EXIT_NO_REPLY : EXIT_STORE_ERROR;
 
         stored->is_node_id_fixed = stored->state->header.n_commits > 0;
         return EXIT_DONE;

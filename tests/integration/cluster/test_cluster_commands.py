@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -118,6 +119,15 @@ def test_cluster_shows_that_the_leader_has_stepped_down(make_cluster):
     assert shown.stdout.startswith(f"leader         none: {leader.name} has stepped down, term 1\n".encode())
 
 
+def test_a_leader_that_has_stepped_down_is_not_silent(cluster):
+    ctl = EtcdCtl(cluster, cluster.members[0], "/another/")
+    ctl.variables["STATESTORE_ETCD_LEASE"] = "1s"
+    assert ctl.run("import", "--etcd", "-").returncode == DONE
+
+    shown = wait_until(lambda: re.search(r"last commit +[1-9].*", ctl.run("cluster").stdout.decode()), "the lease is over")
+    assert "silent" not in shown[0]
+
+
 def test_step_down_lets_the_other_member_lead(slow_cluster):
     leader = slow_cluster.wait_for_leader()
     other = slow_cluster.other_than(leader)
@@ -202,6 +212,24 @@ def test_an_export_of_etcd_has_all_keys_while_a_member_serves(slow_cluster):
     assert exported["locked"]["deadline"] > 0
     assert slow_cluster.leader() is leader
     assert client.ask("SET", "later", "value") == b"+OK\r\n"
+
+
+def test_an_export_of_etcd_without_a_permission_for_the_keys(make_cluster, tmp_path):
+    cluster = make_cluster(n_members=1, n_witnesses=0)
+    leader = cluster.wait_for_leader()
+    password = tmp_path / "password"
+    password.write_text("secret")
+    for command in (["role", "add", "reader"], ["role", "grant-permission", "reader", "read", "/statestore/header"],
+                    ["user", "add", "reader:secret"], ["user", "grant-role", "reader", "reader"],
+                    ["user", "add", "root:root"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
+        etcdctl(leader.etcd.url, *command)
+    ctl = EtcdCtl(cluster, leader)
+    ctl.variables.update(STATESTORE_ETCD_USER="reader", STATESTORE_ETCD_PASSWORD_FILE=str(password))
+
+    ended = ctl.run("export", "--etcd")
+
+    assert (ended.returncode, ended.stdout) == (NO_REPLY, b"")
+    assert b"permission denied" in ended.stderr
 
 
 def test_an_import_into_etcd_exports_the_same_lines(slow_cluster):
