@@ -22,6 +22,7 @@ static int ask_member(const struct etcd_config *common, struct etcd_member *memb
 
         config.endpoints = &member->address;
         config.n_endpoints = 1;
+        config.user = NULL; /* etcd names the address, which may be without TLS */
         r = etcd_client_new(&client, &config);
         if (r == 0)
                 r = etcd_call(client, ETCD_STATUS, &request.base, &response);

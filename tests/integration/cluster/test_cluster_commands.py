@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -214,17 +215,38 @@ def test_an_export_of_etcd_has_all_keys_while_a_member_serves(slow_cluster):
     assert client.ask("SET", "later", "value") == b"+OK\r\n"
 
 
-def test_an_export_of_etcd_without_a_permission_for_the_keys(make_cluster, tmp_path):
-    cluster = make_cluster(n_members=1, n_witnesses=0)
-    leader = cluster.wait_for_leader()
+def as_reader_of_the_header(ctl, url, tmp_path):
+    """Let etcd require a user, and the commands be one."""
     password = tmp_path / "password"
     password.write_text("secret")
     for command in (["role", "add", "reader"], ["role", "grant-permission", "reader", "read", "/statestore/header"],
                     ["user", "add", "reader:secret"], ["user", "grant-role", "reader", "reader"],
                     ["user", "add", "root:root"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
-        etcdctl(leader.etcd.url, *command)
-    ctl = EtcdCtl(cluster, leader)
+        etcdctl(url, *command)
     ctl.variables.update(STATESTORE_ETCD_USER="reader", STATESTORE_ETCD_PASSWORD_FILE=str(password))
+    return ctl
+
+
+def test_cluster_sends_no_password_to_an_address_that_etcd_names(make_cluster, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        named = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        cluster = make_cluster(n_members=1, n_witnesses=0, etcd_flags=["--advertise-client-urls", named])
+        leader = cluster.wait_for_leader()
+        ctl = as_reader_of_the_header(EtcdCtl(cluster, leader), leader.etcd.url, tmp_path)
+
+        [shown] = map(json.loads, ctl.run("cluster", "--json", "--timeout", "2s").stdout.splitlines())
+
+        assert [one["address"] for one in shown["etcd"]] == [named]
+        with listener.accept()[0] as connection:
+            received = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert received.startswith(b"PRI * HTTP/2.0")
+    assert b"secret" not in received
+
+
+def test_an_export_of_etcd_without_a_permission_for_the_keys(make_cluster, tmp_path):
+    cluster = make_cluster(n_members=1, n_witnesses=0)
+    leader = cluster.wait_for_leader()
+    ctl = as_reader_of_the_header(EtcdCtl(cluster, leader), leader.etcd.url, tmp_path)
 
     ended = ctl.run("export", "--etcd")
 
