@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "config/etcd_config.h"
+#include "config/etcd_storage.h"
 #include "election/election.h"
 #include "storage/etcd/member_file.h"
 
@@ -195,7 +195,7 @@ static int open_etcd(struct standby *standby, const struct election_config *elec
         struct storage_etcd_config config;
         int r;
 
-        r = etcd_config_from_options(&standby->server->config.etcd, &standby->password, &config);
+        r = config_etcd_storage(&standby->server->config.etcd, &standby->password, &config);
         if (r < 0)
                 return r;
         config.holder.member = election->member;

@@ -53,7 +53,10 @@ static void check_dev(struct config_reading *reading) {
         }
 }
 
-/* Without etcd, the keys would be in memory only, although somebody has configured a member of a cluster. */
+/*
+ * Without endpoints the keys would be in memory only, although the operator has configured a member of
+ * a cluster.
+ */
 static void require_no_etcd_options(struct config_reading *reading) {
         for (size_t i = 0; i < n_settings; i++) {
                 const struct option *option = &config_options[i];
@@ -92,7 +95,7 @@ static void check_etcd(struct config_reading *reading) {
                                       "--etcd-user and --etcd-password-file must be given together");
 }
 
-void config_complete_addresses(struct config_reading *reading) {
+void config_complete_broker(struct config_reading *reading) {
         struct config *config = reading->config;
 
         if (config->credentials.tls_ca_file)
@@ -102,7 +105,6 @@ void config_complete_addresses(struct config_reading *reading) {
         if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
                                             &config->endpoints, &config->n_endpoints) < 0)
                 config_report(reading, "--host", "out of memory");
-        check_etcd(reading);
 }
 
 static void check_http(struct config_reading *reading) {
@@ -131,13 +133,14 @@ void config_complete(struct config_reading *reading) {
         struct config *config = reading->config;
         const char *fault, *flag;
 
-        config_complete_addresses(reading);
+        config_complete_broker(reading);
         check_dev(reading);
         if (config->control && config_stores_data(config))
                 config_report_setting(
                         reading, "--control",
                         "not with --data-dir or --etcd: any client of the broker could delete the "
                         "stored data");
+        check_etcd(reading);
         check_http(reading);
         fault = credentials_check_options(&config->credentials, &flag);
         if (fault)

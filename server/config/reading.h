@@ -67,11 +67,8 @@ void config_print_help(void);
 /* Derive values from the options, and check options that depend on each other. */
 void config_complete(struct config_reading *reading);
 
-/*
- * Derive the endpoints of the broker, whether to use TLS, and the port, and check the options of
- * etcd. config_complete() also does this.
- */
-void config_complete_addresses(struct config_reading *reading);
+/* Derive the endpoints, whether to use TLS, and the port. config_complete() also does this. */
+void config_complete_broker(struct config_reading *reading);
 
 /*
  * Checks for --check-config only. The reading of options does not look at files, so that a reload

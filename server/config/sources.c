@@ -87,6 +87,6 @@ enum config_result config_read_addresses(const char *file, struct config *ret_co
         config_read_file(&reading, file);
         config_read_environment(&reading);
         if (!reading.is_invalid)
-                config_complete_addresses(&reading);
+                config_complete_broker(&reading);
         return reading.is_invalid ? CONFIG_INVALID : CONFIG_RUN;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
@@ -20,36 +20,98 @@
 #include "etcd/members.h"
 #include "storage/etcd/member_file.h"
 
-CLEANUP_FUNCTION(cleanup_json, json_t *, json_decref)
-
 /* 1. Members of etcd */
 
-/* Text of etcd, printable, as a string of JSON. */
-static json_t *make_text(const char *text) {
-        CLEANUP(buf_deinit) struct buf printable = { 0 };
+/* What is printed of the members: an object for each, or the rows of a table. */
+struct listing {
+        bool json;
+        struct buf *objects;
+        struct buf rows;
+        bool are_all_healthy;
+};
 
-        output_append_printable(&printable, slice_from_string(text), false);
-        return json_string(buf_text(&printable) ?: "");
+static void listing_deinit(struct listing *listing) {
+        buf_deinit(&listing->rows);
 }
 
-static void add_member(void *userdata, const struct etcd_member *from) {
-        json_t *members = userdata, *member = json_object(), *errors = json_array();
+static void append_error(struct buf *line, const char *error, bool is_first) {
+        CLEANUP(buf_deinit) struct buf printable = { 0 };
 
-        json_object_set_new(member, "name", from->name ? make_text(from->name) : json_null());
-        json_object_set_new(member, "address", make_text(from->address));
-        json_object_set_new(member, "votes", from->name ? json_boolean(!from->is_learner) : json_null());
-        if (!from->reason) {
-                json_object_set_new(member, "version", make_text(from->version));
-                json_object_set_new(member, "bytes", json_integer((json_int_t)from->n_bytes));
-                json_object_set_new(member, "bytes_in_use", json_integer((json_int_t)from->n_bytes_in_use));
-                json_object_set_new(member, "leads", json_boolean(from->leads));
-        } else {
-                json_array_append_new(errors, make_text(from->reason));
+        output_append_printable(&printable, slice_from_string(error), false);
+        buf_append_string(line, is_first ? "" : ",");
+        json_append_string(line, buf_slice(&printable));
+}
+
+static void append_object(struct buf *line, const struct etcd_member *member) {
+        json_begin(line);
+        json_add_bytes(line, "etcd", slice_from_string(member->name), false);
+        json_add_bytes(line, "address", slice_from_string(member->address), false);
+        if (member->name)
+                json_add_bool(line, "votes", !member->is_learner);
+        if (!member->reason) {
+                json_add_bytes(line, "version", slice_from_string(member->version), false);
+                json_add_uint(line, "bytes", member->n_bytes);
+                json_add_uint(line, "bytes_in_use", member->n_bytes_in_use);
+                json_add_bool(line, "leads", member->leads);
         }
-        for (size_t i = 0; i < from->n_errors; i++)
-                json_array_append_new(errors, make_text(from->errors[i]));
-        json_object_set_new(member, "errors", errors);
-        json_array_append_new(members, member);
+        json_add_name(line, "errors");
+        buf_append_string(line, "[");
+        if (member->reason)
+                append_error(line, member->reason, true);
+        for (size_t i = 0; i < member->n_errors; i++)
+                append_error(line, member->errors[i], i == 0);
+        buf_append_string(line, "]");
+        json_end(line);
+}
+
+/* Append text of etcd as a cell; NULL: unknown. */
+static void append_cell(struct buf *row, const char *text) {
+        output_append_printable(row, slice_from_string(text ?: "-"), false);
+        buf_append_string(row, "\t");
+}
+
+static void append_row(struct buf *row, const struct etcd_member *member) {
+        append_cell(row, member->name);
+        append_cell(row, member->address);
+        append_cell(row, !member->name ? NULL : member->is_learner ? "no" : "yes");
+        append_cell(row, member->version);
+        if (member->reason) {
+                buf_append_string(row, "-\t-\t");
+                output_append_printable(row, slice_from_string(member->reason), false);
+        } else {
+                buf_append_format(row, "%.1f MiB\t%.1f MiB\t%s", (double)member->n_bytes / (1 << 20),
+                                  (double)member->n_bytes_in_use / (1 << 20),
+                                  member->leads ? "leads" : "follows");
+        }
+        for (size_t i = 0; i < member->n_errors; i++) {
+                buf_append_string(row, "; ");
+                output_append_printable(row, slice_from_string(member->errors[i]), false);
+        }
+        buf_append_string(row, "\n");
+}
+
+static void add_member(void *userdata, const struct etcd_member *member) {
+        struct listing *listing = userdata;
+
+        listing->are_all_healthy &= !member->reason && member->n_errors == 0;
+        if (listing->json)
+                append_object(listing->objects, member);
+        else
+                append_row(&listing->rows, member);
+}
+
+static enum exit_code list_members(struct command_run *run, const struct etcd_config *config,
+                                   bool *ret_are_all_healthy) {
+        CLEANUP(listing_deinit)
+        struct listing listing = { run->options->json, &run->output, .are_all_healthy = true };
+
+        buf_append_string(&listing.rows, "ETCD\tADDRESS\tVOTE\tVERSION\tSIZE\tIN USE\tSTATE\n");
+        if (etcd_members_query(config, add_member, &listing) < 0 || buf_failed(&listing.rows))
+                return complain_of_memory();
+        if (!listing.json)
+                output_append_aligned(&run->output, buf_slice(&listing.rows));
+        *ret_are_all_healthy = listing.are_all_healthy;
+        return EXIT_DONE;
 }
 
 /* 2. cluster */
@@ -65,127 +127,58 @@ static bool is_silent(const struct etcd_access *etcd) {
         return silent_ms(etcd) > etcd->reading.header.holder.lease_ns / NS_PER_MS;
 }
 
-static json_t *make_leader(const struct etcd_access *etcd) {
+static void append_leader_object(struct buf *line, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
+        const char *name = etcd_access_has_leader(etcd) ? holder->name : NULL;
 
-        if (!etcd_access_has_leader(etcd))
-                return json_null();
-        return json_pack("{s:o, s:I, s:I, s:I}", "name", make_text(holder->name), "lease_ms",
-                         (json_int_t)(holder->lease_ns / NS_PER_MS), "last_commit_ms",
-                         (json_int_t)holder->wall_ms, "silent_ms", (json_int_t)silent_ms(etcd));
+        json_begin(line);
+        json_add_bytes(line, "leader", slice_from_string(name), false);
+        json_add_uint(line, "term", holder->term);
+        json_add_uint(line, "lease_ms", (uint64_t)(holder->lease_ns / NS_PER_MS));
+        json_add_uint(line, "last_commit_ms", (uint64_t)holder->wall_ms);
+        json_add_uint(line, "silent_ms", (uint64_t)silent_ms(etcd));
+        json_end(line);
 }
 
 static void append_leader(struct buf *text, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
+        bool has_leader = etcd_access_has_leader(etcd);
 
         buf_append_string(text, "leader         ");
         if (holder->mod_revision == 0) {
                 buf_append_string(text, "none: no member has led yet\n");
                 return;
         }
-        if (holder->has_given_up)
-                buf_append_string(text, "none: ");
+        buf_append_string(text, has_leader ? "" : "none: ");
         output_append_printable(text, slice_from_string(holder->name), false);
-        buf_append_format(text, "%s, term %" PRIu64 "\n", holder->has_given_up ? " has stepped down" : "",
+        buf_append_format(text, "%s, term %" PRIu64 "\n", has_leader ? "" : " has stepped down",
                           holder->term);
         buf_append_format(text, "last commit    %.1f s ago%s; the lease is %.0f s\n",
                           (double)silent_ms(etcd) / MS_PER_S,
-                          etcd_access_has_leader(etcd) && is_silent(etcd) ? ": it is silent" : "",
+                          has_leader && is_silent(etcd) ? ": it is silent" : "",
                           (double)holder->lease_ns / NS_PER_S);
-}
-
-static void append_mebibytes(struct buf *text, const json_t *member, const char *name) {
-        const json_t *bytes = json_object_get(member, name);
-
-        if (bytes)
-                buf_append_format(text, "\t%.1f MiB", (double)json_integer_value(bytes) / (1 << 20));
-        else
-                buf_append_string(text, "\t-");
-}
-
-/* Text, or whether something holds; "-" if it is not known. */
-static const char *cell_of(const json_t *member, const char *name) {
-        const json_t *cell = json_object_get(member, name);
-
-        return json_is_boolean(cell) ? (json_is_true(cell) ? "yes" : "no") : json_string_value(cell) ?: "-";
-}
-
-static void append_member(struct buf *text, const json_t *member) {
-        const json_t *leads = json_object_get(member, "leads"), *error;
-        const char *separator = leads ? "; " : "";
-        size_t i;
-
-        buf_append_format(text, "%s\t%s\t%s\t%s", cell_of(member, "name"), cell_of(member, "address"),
-                          cell_of(member, "votes"), cell_of(member, "version"));
-        append_mebibytes(text, member, "bytes");
-        append_mebibytes(text, member, "bytes_in_use");
-        buf_append_format(text, "\t%s", !leads ? "" : json_is_true(leads) ? "leads" : "follows");
-        json_array_foreach(json_object_get(member, "errors"), i, error) {
-                buf_append_format(text, "%s%s", separator, json_string_value(error) ?: "");
-                separator = "; ";
-        }
-        buf_append_string(text, "\n");
-}
-
-/* etcd: NULL if it could not be read. */
-static void append_text(struct buf *text, const struct etcd_access *etcd, const json_t *members) {
-        CLEANUP(buf_deinit) struct buf rows = { 0 };
-        const json_t *member;
-        size_t i;
-
-        if (etcd) {
-                append_leader(text, etcd);
-                buf_append_string(text, "\n");
-        }
-        buf_append_string(&rows, "ETCD\tADDRESS\tVOTE\tVERSION\tSIZE\tIN USE\tSTATE\n");
-        json_array_foreach(members, i, member) {
-                append_member(&rows, member);
-        }
-        output_append_aligned(text, buf_slice(&rows));
-}
-
-static bool are_well(const json_t *members) {
-        const json_t *member;
-        size_t i;
-
-        json_array_foreach(members, i, member) {
-                if (json_array_size(json_object_get(member, "errors")) > 0)
-                        return false;
-        }
-        return true;
-}
-
-static enum exit_code append_json(struct buf *text, const struct etcd_access *etcd, json_t *members) {
-        CLEANUP(cleanup_json)
-        json_t *all = json_pack("{s:o, s:I, s:O}", "leader", make_leader(etcd), "term",
-                                (json_int_t)etcd->reading.header.holder.term, "etcd", members);
-        CLEANUP(cleanup_free) char *line = json_dumps(all, JSON_COMPACT | JSON_ENSURE_ASCII);
-
-        if (!line)
-                return complain_of_memory();
-        buf_append_format(text, "%s\n", line);
-        return EXIT_DONE;
 }
 
 enum exit_code command_cluster(struct command_run *run) {
         CLEANUP(etcd_access_close) struct etcd_access etcd = { 0 };
-        CLEANUP(cleanup_json) json_t *members = json_array();
-        enum exit_code code = etcd_access_open(&etcd, run->options, true), printed = EXIT_DONE;
+        enum exit_code code = etcd_access_open(&etcd, run->options, true), listed;
+        bool are_all_healthy = false;
 
         if (code != EXIT_DONE)
                 return code;
         code = etcd_access_observe(&etcd);
-        if (etcd_members_ask(&etcd.config.etcd, add_member, members) < 0)
-                return complain_of_memory();
-        if (run->options->json)
-                printed = append_json(&run->output, &etcd, members);
-        else
-                append_text(&run->output, code == EXIT_DONE ? &etcd : NULL, members);
+        if (code == EXIT_DONE && run->options->json)
+                append_leader_object(&run->output, &etcd);
+        if (code == EXIT_DONE && !run->options->json) {
+                append_leader(&run->output, &etcd);
+                buf_append_string(&run->output, "\n");
+        }
+        listed = list_members(run, &etcd.config.etcd, &are_all_healthy);
         output_write(&run->output);
-        if (code != EXIT_DONE || printed != EXIT_DONE)
-                return code ?: printed;
-        return etcd_access_has_leader(&etcd) && !is_silent(&etcd) && are_well(members) ? EXIT_DONE
-                                                                                       : EXIT_NOT_MET;
+        if (code != EXIT_DONE || listed != EXIT_DONE)
+                return code ?: listed;
+        return etcd_access_has_leader(&etcd) && !is_silent(&etcd) && are_all_healthy ? EXIT_DONE
+                                                                                     : EXIT_NOT_MET;
 }
 
 /* 3. step-down */
@@ -209,8 +202,8 @@ static bool is_store(pid_t process) {
         return is_store;
 }
 
-/* Find the process of this machine that leads. */
-static enum exit_code find_leader(struct etcd_access *etcd, pid_t *ret_process) {
+/* Find the process of the member on this machine, and check that it leads. */
+static enum exit_code find_leader(const struct etcd_access *etcd, pid_t *ret_process) {
         const char *directory = getenv("RUNTIME_DIRECTORY") ?: RUNTIME_DIRECTORY_DEFAULT;
         const struct election_header *holder = &etcd->reading.header.holder;
         uint64_t member;

@@ -11,16 +11,16 @@
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "config/config.h"
-#include "config/etcd_config.h"
+#include "config/etcd_storage.h"
 #include "election/election.h"
 
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
-                                bool only_reads) {
-        int r = etcd_config_from_options(&options->store_config->etcd, &etcd->password, &etcd->config);
+                                bool read_only) {
+        int r = config_etcd_storage(&options->store_config->etcd, &etcd->password, &etcd->config);
 
         if (r == 0) {
                 etcd->config.etcd.timeout_ms = options->timeout_ms;
-                etcd->config.only_reads = only_reads;
+                etcd->config.read_only = read_only;
                 snprintf(etcd->config.holder.name, sizeof(etcd->config.holder.name), "statestorectl");
                 random_fill(&etcd->config.holder.member, sizeof(etcd->config.holder.member));
                 r = storage_etcd_open(&etcd->storage, &etcd->config);

@@ -17,11 +17,12 @@ struct etcd_access {
 };
 
 /*
- * Open the storage without connecting. A call of etcd lasts --timeout at most. only_reads: see
+ * Open the storage without connecting. A call of etcd lasts --timeout at most at
+ * each endpoint. read_only: see
  * storage/etcd/etcd.h. Returns EXIT_DONE or EXIT_USAGE.
  */
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
-                                bool only_reads);
+                                bool read_only);
 void etcd_access_close(struct etcd_access *etcd);
 
 /* Read the header. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if it is damaged. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -25,9 +24,8 @@
 
 /* What is stored. */
 struct stored_keys {
-        struct etcd_access etcd; /* unless --data-dir is given */
-        struct storage *sqlite;  /* otherwise */
-        struct storage *storage; /* one of both */
+        struct etcd_access etcd; /* with --etcd */
+        struct storage *storage;
         struct state *state; /* notifications of an import: the store publishes them after its next start */
         bool is_node_id_fixed; /* the storage had commits, or an imported key has set it */
         struct now now;
@@ -38,40 +36,38 @@ struct stored_keys {
 static void stored_keys_deinit(struct stored_keys *stored) {
         effects_deinit(&stored->effects);
         state_free(stored->state);
-        storage_close(stored->sqlite);
+        storage_close(stored->storage);
         etcd_access_close(&stored->etcd);
 }
 
 /* The functions that open and load log errors. */
 
 /* Opening would create a missing directory: a mistyped name would be exported as an empty store. */
-static enum exit_code open_data_dir(struct stored_keys *stored, const char *name, bool may_create) {
-        if (!may_create && storage_sqlite_find(name) < 0)
+static enum exit_code open_data_dir(struct stored_keys *stored, const char *name, bool writes) {
+        if (!writes && storage_sqlite_find(name) < 0)
                 return EXIT_STORE_ERROR;
-        if (storage_sqlite_open(&stored->sqlite, name) < 0)
-                return EXIT_STORE_ERROR;
-        stored->storage = stored->sqlite;
-        return EXIT_DONE;
+        return storage_sqlite_open(&stored->storage, name) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
 }
 
-/* A reader reads what was stored with the present header, while a member may lead. A writer leads. */
+/* A reader reads what was stored at this moment, while a member may lead. A writer leads. */
 static enum exit_code open_etcd(struct stored_keys *stored, const struct command_options *options,
-                                bool leads) {
+                                bool writes) {
         struct etcd_access *etcd = &stored->etcd;
-        enum exit_code code = etcd_access_open(etcd, options, !leads);
+        enum exit_code code = etcd_access_open(etcd, options, !writes);
 
         if (code == EXIT_DONE)
-                code = leads ? etcd_access_lead(etcd) : etcd_access_observe(etcd);
-        if (code == EXIT_DONE && !leads && etcd->reading.header.holder.mod_revision == 0) {
+                code = writes ? etcd_access_lead(etcd) : etcd_access_observe(etcd);
+        if (code == EXIT_DONE && !writes && etcd->reading.header.holder.mod_revision == 0) {
                 complain("no store has stored anything in etcd below \"%s\"",
                          LOG_STRING(etcd->config.prefix));
                 code = EXIT_STORE_ERROR;
         }
-        stored->storage = etcd->storage;
+        if (code == EXIT_DONE)
+                stored->storage = take_ptr(&etcd->storage);
         return code;
 }
 
-static enum exit_code load(struct stored_keys *stored) {
+static enum exit_code load(struct stored_keys *stored, const struct command_options *options) {
         struct engine_config config = {
                 .limits = { .max_keys = UINT64_MAX,
                             .max_bytes = UINT64_MAX,
@@ -85,7 +81,7 @@ static enum exit_code load(struct stored_keys *stored) {
         if (r == -ENOMEM)
                 return complain_of_memory();
         if (r < 0)
-                return r == -EIO && stored->storage != stored->sqlite ? EXIT_NO_REPLY : EXIT_STORE_ERROR;
+                return r == -EIO && options->etcd ? EXIT_NO_REPLY : EXIT_STORE_ERROR;
 
         stored->is_node_id_fixed = stored->state->header.n_commits > 0;
         return EXIT_DONE;
@@ -96,7 +92,7 @@ static enum exit_code open_stored_keys(struct stored_keys *stored, const struct 
         enum exit_code code = options->data_dir ? open_data_dir(stored, options->data_dir, writes)
                                                 : open_etcd(stored, options, writes);
 
-        return code == EXIT_DONE ? load(stored) : code;
+        return code == EXIT_DONE ? load(stored, options) : code;
 }
 
 /* export */
@@ -180,7 +176,7 @@ static enum exit_code store_batch(struct importer *importer) {
 
 /*
  * Return whether a version with this node id can be one of this store: all versions of a store have
- * the same node id. For an empty stored, the first node id that is checked becomes that of the
+ * the same node id. For an empty storage, the first node id that is checked becomes that of the
  * store.
  */
 static bool accept_node_id(struct stored_keys *stored, struct slice node) {
@@ -284,25 +280,25 @@ static enum exit_code import_stored_key(struct importer *importer, const struct 
         return is_batch_complete(stored) ? store_batch(importer) : EXIT_DONE;
 }
 
-/* Let a member lead at once. */
-static enum exit_code give_up(struct stored_keys *stored) {
-        return stored->storage == stored->sqlite || storage_etcd_give_up(stored->storage) == 0
-                       ? EXIT_DONE
-                       : EXIT_STORE_ERROR;
+static enum exit_code import_file(struct command_run *run, struct stored_keys *stored) {
+        struct importer importer = { .import = import_stored_key,
+                                     .finish = store_batch,
+                                     .userdata = stored };
+
+        if (storage_lead(stored->storage, &stored->state->header) != 0)
+                return EXIT_STORE_ERROR;
+        return input_import(run->options->words[0], &importer, &run->output);
 }
 
 enum exit_code command_import_stored(struct command_run *run) {
         CLEANUP(stored_keys_deinit) struct stored_keys stored = { 0 };
-        struct importer importer = { .import = import_stored_key,
-                                     .finish = store_batch,
-                                     .userdata = &stored };
         enum exit_code code = open_stored_keys(&stored, run->options, true);
 
-        if (code != EXIT_DONE)
-                return code;
-        if (storage_lead(stored.storage, &stored.state->header) != 0)
-                return EXIT_STORE_ERROR;
-
-        code = input_import(run->options->words[0], &importer, &run->output);
-        return give_up(&stored) == EXIT_DONE ? code : EXIT_STORE_ERROR;
+        if (code == EXIT_DONE)
+                code = import_file(run, &stored);
+        /* A member may lead at once, also after an error. */
+        if (run->options->etcd && stored.storage && storage_etcd_give_up(stored.storage) < 0 &&
+            code == EXIT_DONE)
+                code = EXIT_STORE_ERROR;
+        return code;
 }

@@ -12,8 +12,8 @@
 CLEANUP_FUNCTION(cleanup_client, struct etcd_client *, etcd_client_free)
 
 /* Complete the member, and pass it on. */
-static int ask_member(const struct etcd_config *common, struct etcd_member *member,
-                      void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
+static int query_status(const struct etcd_config *common, struct etcd_member *member,
+                        void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
         CLEANUP(cleanup_client) struct etcd_client *client = NULL;
         Etcd__StatusRequest request = ETCD__STATUS_REQUEST__INIT;
         struct etcd_config config = *common;
@@ -52,8 +52,8 @@ static struct etcd_member from_list(const Etcd__Member *listed) {
                                      .is_learner = listed->is_learner };
 }
 
-int etcd_members_ask(const struct etcd_config *config,
-                     void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
+int etcd_members_query(const struct etcd_config *config,
+                       void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
         CLEANUP(cleanup_client) struct etcd_client *client = NULL;
         Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;
         const Etcd__MemberListResponse *list = NULL;
@@ -74,7 +74,7 @@ int etcd_members_ask(const struct etcd_config *config,
                 struct etcd_member member = list ? from_list(list->members[i])
                                                  : (struct etcd_member){ .address = config->endpoints[i] };
 
-                r = ask_member(&limited, &member, take, userdata);
+                r = query_status(&limited, &member, take, userdata);
         }
         return r == -ENOMEM ? r : 0;
 }

@@ -22,5 +22,5 @@ struct etcd_member {
  * config->timeout_ms each, with replies of 64 KiB at most. take() is called with each. If no member has
  * the list, those of the configuration are asked. Returns 0 or -ENOMEM.
  */
-int etcd_members_ask(const struct etcd_config *config,
-                     void (*take)(void *userdata, const struct etcd_member *member), void *userdata);
+int etcd_members_query(const struct etcd_config *config,
+                       void (*take)(void *userdata, const struct etcd_member *member), void *userdata);

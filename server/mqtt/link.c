@@ -208,9 +208,8 @@ static void count_fault(struct link *link, int reason) {
 static void session_was_discarded(struct link *link) {
         link->n_faults = 0;
         link->config.callbacks.session_discarded(link->config.callbacks.userdata);
-        link->state = LINK_WAITING;
-        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with a new session");
-        uv_timer_start(&link->timer, link_on_attempt_timer, 0, 0);
+        link->config.callbacks.down(link->config.callbacks.userdata, "the next session is a new one");
+        wait_and_retry(link);
 }
 
 static void link_on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {

@@ -85,9 +85,10 @@ struct link_config {
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config);
 
 /*
- * Disconnect without ending the session, free the link, and call closed. Published messages that are not
- * written yet are lost: call link_is_all_sent() before. Messages that the link has not passed to the
- * callbacks stay in the session. A name lookup in progress cannot be cancelled and delays closed.
+ * Disconnect without ending the session, unless the link is ending it, free the link, and call closed.
+ * Published messages that are not written yet are lost: call link_is_all_sent() before. Messages that
+ * the link has not passed to the callbacks stay in the session. A name lookup in progress cannot be
+ * cancelled and delays closed.
  */
 void link_close(struct link *link, void (*closed)(void *userdata));
 

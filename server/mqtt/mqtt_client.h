@@ -102,8 +102,9 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
                     const struct mqtt_client_config *config);
 
 /*
- * Set the session expiry of later attempts to connect, instead of that of the configuration. 0: the
- * broker continues the session, and drops it at the end of the connection. Returns 0 or -ENOMEM.
+ * Set the session expiry of later attempts to connect, instead of that of the configuration, which must
+ * not be 0. 0: the broker continues the session, and drops it at the end of the connection. There must
+ * be no connection. Returns 0 or -ENOMEM.
  */
 int mqtt_client_set_session_expiry(struct mqtt_client *client, uint32_t session_expiry_s);
 

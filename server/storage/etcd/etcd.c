@@ -92,7 +92,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         int r;
 
         request.key = etcd_bytes(buf_slice(&storage->header_key));
-        request.serializable = !storage->config.only_reads;
+        request.serializable = !storage->config.read_only;
         r = etcd_call(storage->client, ETCD_RANGE, &request.base, &message);
         if (r < 0)
                 return r == -ENOMEM ? -ENOMEM : -EIO;
@@ -104,8 +104,11 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
                         ret_reading);
         if (r == 0 && ret_reading->election.header.mod_revision > storage->seen_revision)
                 storage->seen_revision = ret_reading->election.header.mod_revision;
-        if (r == 0 && storage->config.only_reads)
+        if (r == 0 && storage->config.read_only) {
                 storage->header = ret_reading->header;
+                /* Each commit writes the header, so there was none since. That revision may be compacted. */
+                storage->header.holder.mod_revision = ret_reading->election.revision;
+        }
         return r;
 }
 

@@ -44,7 +44,7 @@ struct storage_etcd_config {
          * what was stored with the header that was observed last, while another process may lead. It
          * fails if etcd is compacted meanwhile.
          */
-        bool only_reads;
+        bool read_only;
 
         /*
          * Feeds a watchdog; NULL: none. Called at least between two calls of etcd while this process
@@ -67,7 +67,7 @@ struct storage_etcd_reading {
 
 /*
  * Read the header from one etcd, by default that of this machine, which may be behind the others, but
- * not with only_reads. Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or
+ * not with read_only. Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or
  * -ENOMEM. Logs no cause: storage_etcd_reason().
  */
 int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);

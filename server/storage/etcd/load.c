@@ -104,7 +104,7 @@ static int try_range(const struct etcd_load *load, enum row_type type, struct nu
         request.key = etcd_bytes(buf_slice(&from));
         request.range_end = etcd_bytes(buf_slice(&end));
         request.revision = (int64_t)load->storage->header.holder.mod_revision;
-        request.serializable = !load->storage->config.only_reads;
+        request.serializable = !load->storage->config.read_only;
         return etcd_call(load->storage->client, ETCD_RANGE, &request.base,
                          (const ProtobufCMessage **)ret_response);
 }
@@ -117,7 +117,7 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
                       const Etcd__RangeResponse **ret_response) {
         struct etcd_storage *storage = load->storage;
         const struct election_header *holder = &storage->header.holder;
-        bool leads = !storage->config.only_reads;
+        bool leads = !storage->config.read_only;
         bool is_due = leads && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
         int r = is_due ? -ERANGE : 0;
 

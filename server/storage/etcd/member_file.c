@@ -86,8 +86,10 @@ int member_file_find(const char *directory, pid_t *ret_process, uint64_t *ret_me
         r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
         if (r == 0 && (lock.l_type == F_UNLCK || lock.l_pid <= 0))
                 r = -ESRCH;
-        *ret_process = lock.l_pid;
-        *ret_member = read_number(fd);
+        if (r == 0) {
+                *ret_process = lock.l_pid;
+                *ret_member = read_number(fd);
+        }
         close(fd);
         return r;
 }

@@ -7,8 +7,9 @@
 /*
  * The file "member" in the directory that the service manager names in RUNTIME_DIRECTORY. It has the
  * number of this member of a cluster: random, and above 0. A process locks the file, with fcntl(), until
- * it ends. So a process that finds the number of the file in the header of etcd knows that the leader was
- * an earlier process of the same machine, and that it has ended (election/election.h).
+ * it ends, or closes any descriptor of this file: so it opens the file once. A process that finds the
+ * number of the file in the header of etcd knows that the leader was an earlier process of the same
+ * machine, and that it has ended (election/election.h).
  *
  * A process takes the number out of the file, and puts it back when it serves. So a member that wins and
  * cannot serve wins at once only one time, and then leaves the lead to another member.

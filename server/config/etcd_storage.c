@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/etcd_config.h"
+#include "config/etcd_storage.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/random.h"
@@ -15,8 +16,8 @@
  */
 #define REPLY_BYTES_MIN ((size_t)8 << 20)
 
-int etcd_config_from_options(const struct etcd_options *options, struct buf *password,
-                             struct storage_etcd_config *ret_config) {
+int config_etcd_storage(const struct etcd_options *options, struct buf *password,
+                        struct storage_etcd_config *ret_config) {
         struct storage_etcd_config config = {
                 .etcd = { .endpoints = options->endpoints,
                           .n_endpoints = options->n_endpoints,
@@ -32,16 +33,21 @@ int etcd_config_from_options(const struct etcd_options *options, struct buf *pas
                 .holder.lease_ns = options->lease_ms * NS_PER_MS,
         };
         struct credentials_fault fault;
+        int r;
 
-        if (options->member)
+        if (options->member) {
                 snprintf(config.holder.name, sizeof(config.holder.name), "%s", options->member);
-        else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0)
-                return -errno;
+        } else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0) {
+                r = -errno;
+                log_error("the name of this host: %s", strerror(-r));
+                return r;
+        }
         random_fill(&config.holder.process, sizeof(config.holder.process));
         if (options->password_file) {
-                if (credentials_read_secret(options->password_file, password, &fault) < 0) {
+                r = credentials_read_secret(options->password_file, password, &fault);
+                if (r < 0) {
                         log_error("%s", fault.text);
-                        return -EINVAL;
+                        return r;
                 }
                 config.etcd.password = (const char *)password->data;
         }
