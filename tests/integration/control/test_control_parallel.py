@@ -8,6 +8,9 @@ from pathlib import Path
 
 from support.double import running_double
 from support.examples import EXAMPLES, run
+from support.plugin import not_sanitized
+
+pytestmark = not_sanitized("the other tests of --control send the same requests")
 
 N_TESTS = 20
 

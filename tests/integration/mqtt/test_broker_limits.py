@@ -154,6 +154,7 @@ def test_max_inflight_and_max_queued_bytes_bound_the_memory_of_a_client_that_rea
     wait_until(lambda: other.ask("GET", "small").startswith(b"$"), "another client is served")
 
 
+@not_sanitized("the limit is one of mosquitto, which has no sanitizers")
 @pytest.mark.parametrize("n_queued, n_waiting", [(1000, 1000 + 10 * IN_FLIGHT_FACTOR), (LIMITS["max_queued_messages"], 3000)])
 def test_max_queued_messages_bounds_the_number_of_small_replies_that_wait(limited, n_queued, n_waiting):
     """With a lower limit than that of the file. The limit does not count the replies in flight."""
@@ -177,6 +178,7 @@ class Silent(WireClient):
             super().send(data)
 
 
+@not_sanitized("the limit is one of mosquitto, which has no sanitizers")
 def test_a_client_that_acknowledges_nothing_has_a_limited_number_of_replies_in_flight(limited):
     """For each PUBACK mosquitto searches the list of the messages in flight to this client."""
     n_in_flight = int(LIMITS["max_inflight_messages"])
