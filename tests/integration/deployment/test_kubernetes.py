@@ -215,6 +215,10 @@ def test_the_overlay_replaces_the_pod_when_a_file_changes(overlay):
     assert first["volumes"][0] == second["volumes"][0] and first["volumes"][1] != second["volumes"][1]
 
 
+# One pytest process downloads the schemas.
+downloads_once = pytest.mark.xdist_group("kubernetes")
+
+
 @pytest.fixture(scope="module")
 def schemas(tmp_path_factory):
     """Validates a manifest by the schemas of a version of Kubernetes; returns the errors."""
@@ -234,11 +238,13 @@ def schemas(tmp_path_factory):
     return errors
 
 
+@downloads_once
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_rendered_manifests_have_the_form_that_kubernetes_requires(schemas, overlay, version):
     assert schemas(render(overlay), version) == []
 
 
+@downloads_once
 @pytest.mark.parametrize("right, wrong", [("replicas: 1", "replicas: one"), ("fsGroup:", "fsGroups:")])
 def test_another_form_is_found(schemas, overlay, right, wrong):
     text = render(overlay)
