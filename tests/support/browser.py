@@ -4,7 +4,7 @@
 import contextlib
 
 from support.downloads import require_program, unavailable
-from support.process import wait_until
+from support.process import PATIENCE, wait_until
 
 # Find an element that is shown: a button by its label, a row of the list by its name.
 FOUND = """
@@ -45,6 +45,7 @@ def running_browser(*arguments):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:
