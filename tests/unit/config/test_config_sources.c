@@ -65,6 +65,10 @@ static void environment_name(const struct option *option, char name[128]) {
                 *name = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
 }
 
+static bool is_only_with_etcd(const struct option *option) {
+        return strcmp(option->section, "etcd") == 0 && strcmp(option->flag, "--etcd") != 0;
+}
+
 Test(environment, sets_every_option) {
         for (size_t i = 0; i < n_settings; i++) {
                 const char *value = some_value(&config_options[i]);
@@ -86,7 +90,8 @@ Test(environment, sets_every_option) {
                         setenv("STATESTORE_HTTP_KEY", value, 1);
                         setenv("STATESTORE_HTTP_CERTIFICATE", value, 1);
                 }
-                if (strncmp(config_options[i].flag, "--etcd-", 7) == 0) {
+                if (is_only_with_etcd(&config_options[i])) {
+                        setenv("STATESTORE_ETCD_ENDPOINTS", "http://a:2379", 1);
                         setenv("STATESTORE_ETCD_USER", value, 1);
                         setenv("STATESTORE_ETCD_PASSWORD_FILE", value, 1);
                         setenv("STATESTORE_ETCD_KEY", value, 1);
@@ -252,6 +257,8 @@ Test(file, sets_every_option) {
                          config_options[i].name, value);
                 if (strcmp(config_options[i].name, "password-file") == 0)
                         strcat(text, "user = u\n");
+                if (is_only_with_etcd(&config_options[i]))
+                        strcat(text, "endpoints = http://a:2379\n");
                 if (strcmp(config_options[i].flag, "--etcd-user") == 0)
                         strcat(text, "password-file = p\n");
                 if (strcmp(config_options[i].flag, "--etcd-key") == 0)
