@@ -68,7 +68,7 @@ static bool is_led(const struct etcd_access *etcd, uint64_t first_revision) {
 enum exit_code etcd_access_lead(struct etcd_access *etcd) {
         struct election_config config = { .member = etcd->config.holder.member,
                                           .lease_ns = etcd->config.holder.lease_ns };
-        struct timespec pause = { .tv_nsec = election_read_interval_ns(&config) };
+        int64_t pause_ns = election_read_interval_ns(&config);
         enum exit_code code = etcd_access_observe(etcd);
         uint64_t first_revision = etcd->reading.header.holder.mod_revision;
         struct election election;
@@ -81,7 +81,7 @@ enum exit_code etcd_access_lead(struct etcd_access *etcd) {
                         if (code != EXIT_NOT_MET)
                                 return code;
                 }
-                nanosleep(&pause, NULL);
+                nanosleep(&(struct timespec){ pause_ns / NS_PER_S, pause_ns % NS_PER_S }, NULL);
                 code = etcd_access_observe(etcd);
         }
         if (code != EXIT_DONE)

@@ -17,9 +17,8 @@ struct etcd_access {
 };
 
 /*
- * Open the storage without connecting. A call of etcd lasts --timeout at most at
- * each endpoint. read_only: see
- * storage/etcd/etcd.h. Returns EXIT_DONE or EXIT_USAGE.
+ * Open the storage without connecting. A call of etcd lasts --timeout at most at each endpoint.
+ * read_only: see storage/etcd/etcd.h. Returns EXIT_DONE or EXIT_USAGE.
  */
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
                                 bool read_only);
