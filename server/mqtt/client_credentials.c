@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "mqtt/client_credentials.h"
-
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "mqtt/conversion.h"
+#include "mqtt/internal.h"
 
 /*
  * mosquitto_tls_set() takes a client certificate only together with a file or a directory of

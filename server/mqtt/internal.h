@@ -3,7 +3,7 @@
 
 #include "mqtt/mqtt_client.h"
 
-/* Shared by mqtt_client.c, connect.c, socket.c and linger.c. */
+/* Shared by mqtt_client.c, connect.c, client_credentials.c, socket.c and linger.c. */
 
 enum client_state {
         CLIENT_IDLE,
@@ -65,3 +65,12 @@ void client_report_disconnect(struct mqtt_client *client, enum mqtt_disconnect c
  * is not called.
  */
 int client_linger(uv_loop_t *loop, int fd, void (*done)(void *userdata), void *userdata);
+
+/* client_credentials.c */
+
+/* Call once per client. Returns 0, -EINVAL if a certificate or key is unusable, or -ENOMEM. */
+int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client);
+
+/* Call before each connection: set the user and the password. Returns 0 or -EINVAL. */
+int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
+                             struct credentials_fault *ret_fault);

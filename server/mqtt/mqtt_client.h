@@ -4,8 +4,8 @@
 #include <mosquitto.h>
 #include <uv.h>
 
+#include "base/credentials.h"
 #include "base/endpoint.h"
-#include "mqtt/client_credentials.h"
 #include "protocol/message.h"
 
 /*
