@@ -157,8 +157,9 @@ static enum exit_code store_batch(struct importer *importer) {
         if (r == 0)
                 r = storage_commit(stored->storage, &change_set);
         if (r == -ESTALE) {
-                complain("commit failed: it is unknown whether the last %zu keys are stored",
-                         stored->effects.n_changes);
+                complain("commit failed: %" PRIu64
+                         " keys were imported; it is unknown whether the next %zu are stored",
+                         importer->n_imported, stored->effects.n_changes);
                 _exit(EXIT_STORE_ERROR); /* see storage_commit() */
         }
         if (r >= 0) {
