@@ -18,7 +18,7 @@ struct broker_probe {
         struct link *link;
         bool requires_plugin;
         /* Each change is logged. A fault stays the same until the broker has another one, or is usable. */
-        enum { BROKER_UNKNOWN, BROKER_USABLE, BROKER_DOWN, BROKER_REFUSES, BROKER_LACKS_PLUGIN } state;
+        enum { PROBE_UNKNOWN, PROBE_USABLE, PROBE_DOWN, PROBE_REFUSED, PROBE_LACKS_PLUGIN } state;
         char client_id[sizeof(COMPANION_RANDOM_ID_PREFIX "standby-") + 16];
         void (*closed)(void *userdata);
         void *userdata;
@@ -34,33 +34,33 @@ static void probe_on_up(void *userdata, bool session_present) {
         bool lacks_plugin = probe->requires_plugin && !broker_probe_finds_plugin(probe->link);
 
         (void)session_present;
-        if (lacks_plugin && probe->state != BROKER_LACKS_PLUGIN)
+        if (lacks_plugin && probe->state != PROBE_LACKS_PLUGIN)
                 log_error("require-plugin is on, but the broker at %s has no plugin: load "
                           "mosquitto_statestore.so in the broker; this standby waits for it",
                           endpoint_text(broker).text);
-        if (!lacks_plugin && probe->state > BROKER_USABLE)
+        if (!lacks_plugin && probe->state > PROBE_USABLE)
                 log_info("this standby can use the broker at %s", endpoint_text(broker).text);
-        probe->state = lacks_plugin ? BROKER_LACKS_PLUGIN : BROKER_USABLE;
+        probe->state = lacks_plugin ? PROBE_LACKS_PLUGIN : PROBE_USABLE;
 }
 
 static void probe_on_down(void *userdata, const char *cause) {
         struct broker_probe *probe = userdata;
 
-        if (probe->state > BROKER_USABLE)
+        if (probe->state > PROBE_USABLE)
                 return;
         log_warning("this standby has no connection to the broker at %s: %s; retrying",
                     endpoint_text(link_endpoint(probe->link)).text, cause);
-        probe->state = BROKER_DOWN;
+        probe->state = PROBE_DOWN;
 }
 
 static void probe_on_refused(void *userdata, const struct refusal *refusal) {
         struct broker_probe *probe = userdata;
 
-        if (probe->state == BROKER_REFUSES)
+        if (probe->state == PROBE_REFUSED)
                 return;
         log_error("the broker at %s refuses this standby: %s; %s",
                   endpoint_text(link_endpoint(probe->link)).text, refusal->cause, refusal->advice);
-        probe->state = BROKER_REFUSES;
+        probe->state = PROBE_REFUSED;
 }
 
 static void ignore_event(void *userdata) {
@@ -114,7 +114,7 @@ int broker_probe_open(struct broker_probe **ret_probe, uv_loop_t *loop, const st
 }
 
 bool broker_probe_is_usable(const struct broker_probe *probe) {
-        return probe->state == BROKER_USABLE;
+        return probe->state == PROBE_USABLE;
 }
 
 static void probe_on_closed(void *userdata) {

@@ -9,7 +9,7 @@ struct link;
 
 /*
  * A connection of a standby to its broker, under a client id of its own: a member must not lead whose
- * broker refuses the store, or lacks the plugin that it requires. It sends and receives nothing. It logs
+ * broker refuses the store, or lacks the plugin that it requires. It publishes nothing. It logs
  * why the broker cannot be used: once for each cause, until the broker can be used.
  */
 struct broker_probe;

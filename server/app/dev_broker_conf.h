@@ -7,8 +7,8 @@
 
 /*
  * The option --dev starts a private broker: a mosquitto that only this store uses. Its
- * configuration is conf/mosquitto.conf with the values of struct dev_broker_conf, and with higher
- * limits of packet size and queue.
+ * configuration is conf/mosquitto.conf with the values of struct dev_broker_conf, and with a
+ * longer queue for each client.
  */
 
 struct dev_broker_conf {

@@ -151,7 +151,7 @@ static void standby_on_win(uv_work_t *work, int status) {
         }
         if (standby->result == STORAGE_ETCD_LOST)
                 accept_reading(standby);
-        schedule_reading(standby, election_read_interval_ns(&standby->election.config));
+        schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
 }
 
 static void start_etcd_call(struct standby *standby, uv_work_cb work, uv_after_work_cb after) {
@@ -180,7 +180,7 @@ static void standby_on_observed(uv_work_t *work, int status) {
                 standby->read = standby->reading;
                 start_etcd_call(standby, win_on_worker, standby_on_win);
         } else {
-                schedule_reading(standby, election_read_interval_ns(&standby->election.config));
+                schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
         }
 }
 

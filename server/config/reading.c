@@ -15,7 +15,6 @@
 #define FAULTS_MAX 100 /* a file with more is probably no configuration file */
 
 void config_report(struct config_reading *reading, const char *where, const char *what) {
-        reading->is_invalid = true;
         if (reading->n_faults++ == FAULTS_MAX)
                 what = "further faults are not reported";
         else if (reading->n_faults > FAULTS_MAX)

@@ -16,7 +16,6 @@ struct config_reading {
         const char *program;
         const char *hint; /* suffix of fault messages */
         bool is_reload;   /* faults are logged, not printed */
-        bool is_invalid;
         unsigned int n_faults;
         const char *file;                       /* name of the configuration file */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each value in the file; 0: not from the file */

@@ -27,8 +27,6 @@ static void read_policy(struct config_reading *reading) {
                 return;
         config->policy =
                 policy_file_read(config->policy_file, config->allow_unverified, config_take_fault, reading);
-        if (!config->policy)
-                reading->is_invalid = true;
 }
 
 static void read_console_users(struct config_reading *reading) {
@@ -37,8 +35,6 @@ static void read_console_users(struct config_reading *reading) {
         if (!config->console_users_file || !config_check_readable(reading, config->console_users_file))
                 return;
         config->console_users = console_users_read(config->console_users_file, config_take_fault, reading);
-        if (!config->console_users)
-                reading->is_invalid = true;
 }
 
 enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
@@ -61,14 +57,14 @@ enum config_result config_read(int n_arguments, char *const *argv, bool is_reloa
         config_read_environment(&reading);
         reading.hint = "; see --help";
         config_read_arguments(&reading, n_arguments, argv);
-        if (!reading.is_invalid)
+        if (reading.n_faults == 0)
                 config_complete(&reading);
         read_policy(&reading);
         read_console_users(&reading);
         if (ret_config->check_only)
                 config_check_plausibility(&reading);
 
-        if (reading.is_invalid)
+        if (reading.n_faults > 0)
                 return CONFIG_INVALID;
         if (!ret_config->check_only)
                 return CONFIG_RUN;
@@ -86,7 +82,7 @@ enum config_result config_read_addresses(const char *file, struct config *ret_co
         set_defaults(&reading);
         config_read_file(&reading, file);
         config_read_environment(&reading);
-        if (!reading.is_invalid)
+        if (reading.n_faults == 0)
                 config_complete_broker(&reading);
-        return reading.is_invalid ? CONFIG_INVALID : CONFIG_RUN;
+        return reading.n_faults > 0 ? CONFIG_INVALID : CONFIG_RUN;
 }

@@ -24,8 +24,7 @@
 
 /* What is printed of the members: an object for each, or the rows of a table. */
 struct listing {
-        bool json;
-        struct buf *objects;
+        struct command_run *run;
         struct buf rows;
         bool are_all_healthy;
 };
@@ -94,21 +93,20 @@ static void add_member(void *userdata, const struct etcd_member *member) {
         struct listing *listing = userdata;
 
         listing->are_all_healthy &= !member->reason && member->n_errors == 0;
-        if (listing->json)
-                append_object(listing->objects, member);
+        if (listing->run->options->json)
+                append_object(&listing->run->output, member);
         else
                 append_row(&listing->rows, member);
 }
 
 static enum exit_code list_members(struct command_run *run, const struct etcd_config *config,
                                    bool *ret_are_all_healthy) {
-        CLEANUP(listing_deinit)
-        struct listing listing = { run->options->json, &run->output, .are_all_healthy = true };
+        CLEANUP(listing_deinit) struct listing listing = { .run = run, .are_all_healthy = true };
 
         buf_append_string(&listing.rows, "ETCD\tADDRESS\tVOTE\tVERSION\tSIZE\tIN USE\tSTATE\n");
         if (etcd_members_query(config, add_member, &listing) < 0 || buf_failed(&listing.rows))
                 return complain_of_memory();
-        if (!listing.json)
+        if (!run->options->json)
                 output_append_aligned(&run->output, buf_slice(&listing.rows));
         *ret_are_all_healthy = listing.are_all_healthy;
         return EXIT_DONE;

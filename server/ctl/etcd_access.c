@@ -68,7 +68,7 @@ static bool is_led(const struct etcd_access *etcd, uint64_t first_revision) {
 enum exit_code etcd_access_lead(struct etcd_access *etcd) {
         struct election_config config = { .member = etcd->config.holder.member,
                                           .lease_ns = etcd->config.holder.lease_ns };
-        int64_t pause_ns = election_read_interval_ns(&config);
+        int64_t pause_ns = election_read_interval_ns(config.lease_ns);
         enum exit_code code = etcd_access_observe(etcd);
         uint64_t first_revision = etcd->reading.header.holder.mod_revision;
         struct election election;

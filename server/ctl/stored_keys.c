@@ -19,7 +19,7 @@
 #include "storage/sqlite/maintenance.h"
 #include "storage/sqlite/sqlite.h"
 
-/* Import commits this number of changes at a time. */
+/* Import commits at most this number of changes at a time. */
 #define IMPORT_BATCH 1000
 
 /* What is stored. */
@@ -30,7 +30,6 @@ struct stored_keys {
         bool is_node_id_fixed; /* the storage had commits, or an imported key has set it */
         struct now now;
         struct effects effects; /* import: changes that are not committed yet */
-        uint64_t n_uncommitted; /* import: keys in effects; a change set has each key once */
 };
 
 static void stored_keys_deinit(struct stored_keys *stored) {
@@ -164,9 +163,8 @@ static enum exit_code store_batch(struct importer *importer) {
         }
         if (r >= 0) {
                 state_commit(stored->state, &change_set);
-                importer->n_imported += stored->n_uncommitted;
+                importer->n_imported += stored->effects.n_changes;
         }
-        stored->n_uncommitted = 0;
         effects_reset(&stored->effects);
         if (r == -ENOMEM)
                 return complain_of_memory();
@@ -277,7 +275,6 @@ static enum exit_code import_stored_key(struct importer *importer, const struct 
                 fields.fence = &fence;
         if (engine_import_entry(stored->state->engine, &fields, &stored->effects) < 0)
                 return complain_of_memory();
-        stored->n_uncommitted++;
         return is_batch_complete(stored) ? store_batch(importer) : EXIT_DONE;
 }
 

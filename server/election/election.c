@@ -112,14 +112,14 @@ const char *election_reason_text(enum election_reason reason) {
         return texts[reason];
 }
 
-int64_t election_read_interval_ns(const struct election_config *config) {
-        return config->lease_ns / 15;
+int64_t election_read_interval_ns(int64_t lease_ns) {
+        return lease_ns / 15;
 }
 
-int64_t election_lease_left_ns(const struct election_config *config, int64_t sent_ns, int64_t now_ns) {
-        return sent_ns + config->lease_ns - now_ns;
+int64_t election_lease_left_ns(int64_t lease_ns, int64_t sent_ns, int64_t now_ns) {
+        return sent_ns + lease_ns - now_ns;
 }
 
-int64_t election_renewal_ns(const struct election_config *config, int64_t sent_ns) {
-        return sent_ns + config->lease_ns / 3;
+int64_t election_renewal_ns(int64_t lease_ns, int64_t sent_ns) {
+        return sent_ns + lease_ns / 3;
 }

@@ -192,7 +192,7 @@ enum election_reason election_next(const struct election *election, int64_t now_
 const char *election_reason_text(enum election_reason reason);
 
 /* How long after a reading the standby asks for the next one. */
-int64_t election_read_interval_ns(const struct election_config *config);
+int64_t election_read_interval_ns(int64_t lease_ns);
 
 /*
  * Return the time until the lease of the leader ends; 0 or less: it has ended. While it lasts, the
@@ -200,7 +200,7 @@ int64_t election_read_interval_ns(const struct election_config *config);
  * at first the one that won. now_ns must be read after the request was executed. Do not ask after the
  * leader has begun to give up.
  */
-int64_t election_lease_left_ns(const struct election_config *config, int64_t sent_ns, int64_t now_ns);
+int64_t election_lease_left_ns(int64_t lease_ns, int64_t sent_ns, int64_t now_ns);
 
 /* When the leader must write the header again. */
-int64_t election_renewal_ns(const struct election_config *config, int64_t sent_ns);
+int64_t election_renewal_ns(int64_t lease_ns, int64_t sent_ns);

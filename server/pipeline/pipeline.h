@@ -17,9 +17,9 @@
  * Without a storage nothing is committed, and each batch is published at once.
  *
  * The pipeline has no event loop, and reads no clock but callbacks.clock_ns. The caller reports
- * events: pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_request(),
- * pipeline_committed(), pipeline_check_storage(), pipeline_disconnected(). An event executes no
- * request, begins no commit, and publishes nothing. When the caller has reported the events of a
+ * events: pipeline_connected(), pipeline_plugin_detected(), pipeline_receive(), pipeline_acknowledged(),
+ * pipeline_request(), pipeline_committed(), pipeline_check_storage(), pipeline_disconnected(). An event
+ * executes no request, begins no commit, and publishes nothing. When the caller has reported the events of a
  * wake-up, and before it waits for the next one, it calls pipeline_advance(), which does all that
  * follows from them and from the time: it identifies the broker, and executes, commits and publishes.
  *

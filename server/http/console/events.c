@@ -138,7 +138,8 @@ static size_t read_stream(void *userdata, uint8_t *bytes, size_t n_max) {
         return rest.length;
 }
 
-void console_on_stream_timer(uv_timer_t *timer) {
+/* Wake the streams that have something to send. */
+static void on_stream_timer(uv_timer_t *timer) {
         const struct console *console = timer->data;
         const struct console_stream *stream;
         int64_t now_ms = system_clock_mono_ms();
@@ -209,8 +210,7 @@ void console_handle_events(void *userdata, struct http_exchange *exchange) {
         stream->number = first_number(console, http_argument(exchange, "after").data, number);
         buf_append_string(&stream->pending, ":\n\n"); /* the peer gets the headers at once */
         DL_APPEND(console->streams, stream);
-        uv_timer_start(&console->stream_timer, console_on_stream_timer, STREAM_INTERVAL_MS,
-                       STREAM_INTERVAL_MS);
+        uv_timer_start(&console->stream_timer, on_stream_timer, STREAM_INTERVAL_MS, STREAM_INTERVAL_MS);
         http_stream(exchange, "text/event-stream",
                     &(struct http_waiting){ read_stream, on_stream_ended, stream });
 }

@@ -113,6 +113,3 @@ void console_handle_control(void *userdata, struct http_exchange *exchange);
 void console_handle_clients(void *userdata, struct http_exchange *exchange);
 void console_handle_watchers(void *userdata, struct http_exchange *exchange);
 void console_handle_events(void *userdata, struct http_exchange *exchange);
-
-/* Wake the streams that have something to send. */
-void console_on_stream_timer(uv_timer_t *timer);

@@ -351,10 +351,11 @@ static void advance_reading(struct etcd_header *header) {
                 timescale_read(timescale, (struct now){ .mono_ns = system_clock_boot_ns() });
 }
 
-int etcd_storage_renew(struct etcd_storage *storage) {
+int etcd_storage_renew(struct etcd_storage *storage, bool gives_up) {
         struct etcd_header header = storage->header;
 
         advance_reading(&header);
+        header.holder.has_given_up = gives_up;
         transaction_reset(&storage->transaction);
         return transact_as_leader(storage, &header);
 }
@@ -388,13 +389,7 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
 }
 
 int storage_etcd_give_up(struct storage *base) {
-        struct etcd_storage *storage = (struct etcd_storage *)base;
-        struct etcd_header header = storage->header;
-
-        advance_reading(&header);
-        header.holder.has_given_up = true;
-        transaction_reset(&storage->transaction);
-        return transact_as_leader(storage, &header);
+        return etcd_storage_renew((struct etcd_storage *)base, true);
 }
 
 /* 3. The storage */
@@ -442,22 +437,17 @@ static int etcd_storage_commit(struct storage *base, const struct change_set *ch
         return 0;
 }
 
-static struct election_config election_config_of(const struct etcd_storage *storage) {
-        return (struct election_config){ .lease_ns = storage->config.holder.lease_ns };
-}
-
 static int64_t etcd_storage_renewal_ns(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
-        struct election_config election = election_config_of(storage);
 
-        return election_renewal_ns(&election, storage->begun_ns);
+        return election_renewal_ns(storage->config.holder.lease_ns, storage->begun_ns);
 }
 
 static int64_t etcd_storage_lease_left_ns(const struct storage *base) {
         const struct etcd_storage *storage = (const struct etcd_storage *)base;
-        struct election_config election = election_config_of(storage);
 
-        return election_lease_left_ns(&election, atomic_load(&storage->sent_ns), system_clock_boot_ns());
+        return election_lease_left_ns(storage->config.holder.lease_ns, atomic_load(&storage->sent_ns),
+                                      system_clock_boot_ns());
 }
 
 static bool etcd_storage_is_waiting(const struct storage *base) {

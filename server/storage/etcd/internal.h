@@ -18,7 +18,7 @@ struct etcd_storage {
         struct transaction transaction; /* the present or the last one */
 
         /* What is stored. Before this process has won: the header that it has read. */
-        struct etcd_header header; /* with holder.mod_revision */
+        struct etcd_header header; /* with holder.mod_revision; read_only: the revision that was read */
         struct executed_request executions[EXECUTIONS_PLACES];
 
         struct executed_request staged[EXECUTIONS_PLACES]; /* with the change set that is being committed */
@@ -32,8 +32,11 @@ struct etcd_storage {
 
 /* 1. Transactions: etcd.c */
 
-/* Write the present header again, which renews the lease. Returns 0, or as storage_commit(). */
-int etcd_storage_renew(struct etcd_storage *storage);
+/*
+ * Write the present header again, which renews the lease, or gives it up. Returns 0, or as
+ * storage_commit().
+ */
+int etcd_storage_renew(struct etcd_storage *storage, bool gives_up);
 
 /* Log why the last call of etcd failed, limited. what: "cannot load". */
 void etcd_storage_log_failure(struct etcd_storage *storage, const char *what);

@@ -87,7 +87,10 @@ struct number_range {
         uint64_t first, last;
 };
 
-/* Read the range at the revision of the last transaction. Returns as etcd_call(). */
+/*
+ * Read the range at the revision of the last transaction; to read only, of the header's reading. Returns
+ * as etcd_call().
+ */
 static int try_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                      const Etcd__RangeResponse **ret_response) {
         CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
@@ -123,16 +126,14 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
 
         for (;;) {
                 etcd_storage_report_alive(storage);
-                if (r == -ERANGE && etcd_storage_renew(storage) < 0)
+                if (r == -ERANGE && etcd_storage_renew(storage, false) < 0)
                         return -EIO;
                 r = try_range(load, type, range, ret_response);
                 if (r == 0 || r == -EMSGSIZE || r == -ENOMEM)
                         return r;
-                if (!leads || r == -EINVAL || r == -EACCES) {
-                        etcd_storage_log_failure(storage, "cannot load");
-                        return -EIO;
-                }
                 etcd_storage_log_failure(storage, "cannot load");
+                if (!leads || r == -EINVAL || r == -EACCES)
+                        return -EIO;
                 etcd_storage_pause(storage);
         }
 }

@@ -26,7 +26,7 @@ extern const char *const schema_tables[N_SCHEMA_TABLES];
 /*
  * Raise it with each change of what is stored: a table, a column, a form of storage/stored_form.h,
  * or the name of an outcome that can be remembered. An older statestored then refuses the database
- * instead of calling it damaged. Versions 1 to 7 were never released.
+ * instead of calling it damaged. No version below 9 was released.
  */
 #define SCHEMA_VERSION 9
 

@@ -121,8 +121,8 @@ static bool is_no_room(int code, int error) {
 }
 
 /*
- * End a transaction that failed with this code. Returns the error for storage_commit(). is_unknown:
- * the log may contain the complete transaction.
+ * End a transaction that failed with this code. Returns the error for storage_commit(). at_commit: in
+ * COMMIT, so the log may contain the complete transaction.
  */
 static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_commit) {
         int r = database_errno(code);

@@ -20,7 +20,7 @@ int64_t member_clock_ns(const struct world *world, const struct member *member) 
 
 bool member_has_lease(const struct world *world, const struct member *member) {
         return member->is_running && member->role == ROLE_LEADER &&
-               election_lease_left_ns(&member->config, member->lease_sent_ns,
+               election_lease_left_ns(member->config.lease_ns, member->lease_sent_ns,
                                       member_clock_ns(world, member)) > 0;
 }
 
@@ -175,7 +175,7 @@ static void transaction_succeeded(struct world *world, struct member *member) {
 static void work(struct world *world, struct member *member) {
         bool has_write = random_chance(&world->random, 30);
         bool is_due = member_clock_ns(world, member) >=
-                      election_renewal_ns(&member->config, member->known.header.sent_ns);
+                      election_renewal_ns(member->config.lease_ns, member->known.header.sent_ns);
         bool gives_up;
 
         execute_read(world, member);
@@ -302,7 +302,7 @@ static void plan_tick(struct world *world, const struct member *member, int64_t 
 static void end_reading(struct world *world, struct member *member) {
         member->read_at_ns = INT64_MAX;
         decide(world, member);
-        plan_tick(world, member, election_read_interval_ns(&member->config));
+        plan_tick(world, member, election_read_interval_ns(member->config.lease_ns));
 }
 
 static void time_out(struct world *world, struct timeline_event *event) {
@@ -329,7 +329,7 @@ static void begin_reading(struct world *world, struct member *member) {
 /* A standby reads, a leader works, and both send again what has no outcome. */
 static void tick(struct world *world, struct timeline_event *event) {
         struct member *member = find_member(world, event->number);
-        int64_t interval_ns = election_read_interval_ns(&member->config);
+        int64_t interval_ns = election_read_interval_ns(member->config.lease_ns);
 
         if (!is_ready(world, member, event, event->generation))
                 return;

@@ -306,10 +306,10 @@ Test(election, remembers_the_first_receipt_of_the_header) {
 }
 
 Test(election, the_lease_of_the_leader_counts_from_the_sending) {
-        cr_expect_eq(election_lease_left_ns(&config, MS(1000), MS(4000) - 1), 1);
-        cr_expect_eq(election_lease_left_ns(&config, MS(1000), MS(4000)), 0);
-        cr_expect_eq(election_renewal_ns(&config, MS(1000)), MS(2000));
-        cr_expect_eq(election_read_interval_ns(&config), MS(200));
+        cr_expect_eq(election_lease_left_ns(config.lease_ns, MS(1000), MS(4000) - 1), 1);
+        cr_expect_eq(election_lease_left_ns(config.lease_ns, MS(1000), MS(4000)), 0);
+        cr_expect_eq(election_renewal_ns(config.lease_ns, MS(1000)), MS(2000));
+        cr_expect_eq(election_read_interval_ns(config.lease_ns), MS(200));
 }
 
 Test(election, each_reason_has_a_text) {
