@@ -209,8 +209,10 @@ enum exit_code http_client_new(struct http_client **ret_client, const struct com
         curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, check_progress);
         curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client);
         curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-        if (options->credentials.tls_ca_file)
+        if (options->credentials.tls_ca_file) {
                 curl_easy_setopt(curl, CURLOPT_CAINFO, options->credentials.tls_ca_file);
+                curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* the default has those of the system */
+        }
         *ret_client = client;
         return EXIT_DONE;
 }

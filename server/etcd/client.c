@@ -148,8 +148,10 @@ static int connect_to_endpoint(struct etcd_client *client) {
         curl_easy_setopt(curl, CURLOPT_HEADERDATA, client);
         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive_body);
         curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
-        if (config->ca_file)
+        if (config->ca_file) {
                 curl_easy_setopt(curl, CURLOPT_CAINFO, config->ca_file);
+                curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* the default has those of the system */
+        }
         if (config->certificate_file) {
                 curl_easy_setopt(curl, CURLOPT_SSLCERT, config->certificate_file);
                 curl_easy_setopt(curl, CURLOPT_SSLKEY, config->key_file);

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """An etcd that requires a certificate, or a user with a password."""
 
+import subprocess
+
 import pytest
 
 from support.certificates import Authority
 from support.cluster import etcdctl
 from support.cluster_client import ClusterClient
-from support.process import wait_until
+from support.ctl import NO_REPLY, environment
+from support.process import CTL, PATIENCE, wait_until
 
 PREFIX = "/statestore/"
 
@@ -35,6 +38,23 @@ def test_a_member_without_a_certificate_waits(cluster_with_tls):
     [machine] = cluster_with_tls().members
     machine.etcd.wait_for_log("client didn't provide a certificate")
     wait_until(lambda: machine.member.waits_for("etcd has not been read recently"), "the member waits")
+
+
+def test_the_authority_of_etcd_replaces_those_of_the_system(make_cluster, authority, tmp_path):
+    """Otherwise an authority of a company, which reads TLS in its network, would get the password and all keys."""
+    system = Authority(tmp_path, "system")
+    server = system.issue("server", addresses="IP:127.0.0.1")
+    cluster = make_cluster(n_members=0, scheme="https", etcd_flags=["--cert-file", server.certificate, "--key-file", server.key])
+    words = system.trusted_by_system()
+
+    def status(**variables):
+        variables = environment({"ETCD_ENDPOINTS": cluster.machines[0].etcd.url, **variables})
+        return subprocess.run([*words, CTL, "cluster"], env=variables, capture_output=True, timeout=PATIENCE, check=False)
+
+    assert status().stdout.startswith(b"leader         none: no member has led yet\n")
+    ended = status(ETCD_CA_FILE=str(authority.certificate))
+    assert ended.returncode == NO_REPLY
+    assert b"etcd cannot be read: SSL certificate problem" in ended.stderr
 
 
 @pytest.fixture

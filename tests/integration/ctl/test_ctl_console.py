@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -13,9 +14,9 @@ import pytest
 from support.broker import free_port
 from support.certificates import Authority
 from support.console import Console, Users
-from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, USAGE, Ctl, RunningCtl
+from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, USAGE, Ctl, RunningCtl, environment
 from support.double import running_double
-from support.process import PATIENCE, wait_until
+from support.process import CTL, PATIENCE, wait_until
 from support.proxy import Proxy
 from support.site import kill_store
 
@@ -318,6 +319,10 @@ def test_tls_protects_the_token(site, users, tmp_path):
     assert ctl.ok("clients", "--tls-ca-file", authority.certificate).startswith(b"CLIENT")
     status, message = refusal(ctl, "clients")
     assert (status, "certificate" in message) == (NO_REPLY, True)
+
+    command = [*authority.trusted_by_system(), CTL, "clients", "--tls-ca-file", Authority(tmp_path, "other").certificate]
+    ended = subprocess.run(command, env=environment(ctl.variables), capture_output=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, b"certificate" in ended.stderr) == (NO_REPLY, True)
 
 
 def test_dev_needs_no_token(tmp_path, monitor):
