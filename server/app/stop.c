@@ -116,6 +116,8 @@ void server_give_up(struct server *server, const char *reason) {
 
 void server_release_lead(const struct server *server) {
         limit_release(server);
-        if (storage_etcd_give_up(server->storage) == 0)
-                log_info("this member has given up: another one may lead");
+        if (storage_etcd_give_up(server->storage) < 0)
+                return;
+        member_file_put(&server->member_file);
+        log_info("this member has given up: another one may lead");
 }

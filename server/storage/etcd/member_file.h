@@ -11,8 +11,9 @@
  * number of the file in the header of etcd knows that the leader was an earlier process of the same
  * machine, and that it has ended (election/election.h).
  *
- * A process takes the number out of the file, and puts it back when it serves. So a member that wins and
- * cannot serve wins at once only one time, and then leaves the lead to another member.
+ * A process takes the number out of the file, and puts it back when it serves, or has given up. So a member
+ * that wins and cannot serve wins at once only one time: it then waits for a lease, as after the lead of
+ * another member, or because the header says that it has given up.
  */
 struct member_file {
         int fd; /* open until the process ends; -1: there is no file */
