@@ -89,12 +89,13 @@ bool pipeline_can_step(const struct pipeline *pipeline) {
 
 /*
  * Replace the policy by next_policy, if there is one and a broker is served: until then no request is
- * executed and no key expires, so the former policy decides nothing. The batch must be open.
+ * executed and no key expires, so the former policy decides nothing. This is a step of the batch: if it is
+ * full, the next batch begins with it, and executes no request before.
  */
 static void apply_next_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
-        if (!pipeline->has_next_policy || pipeline->outbox.status != OUTBOX_OPEN)
+        if (!pipeline->has_next_policy || !pipeline_can_step(pipeline))
                 return;
 
         pipeline->has_next_policy = false;
@@ -223,14 +224,14 @@ int pipeline_request(struct pipeline *pipeline, const struct message *message,
 }
 
 /*
- * Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports it
- * again.
+ * Ignore no_subscriber while the batch is not open, or is full: the PUBACK of the next notification reports
+ * it again.
  */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
         struct event notified = { .type = no_subscriber ? EVENT_NOT_REACHED : EVENT_REACHED };
 
         notified.registration = outbox_messages_acknowledged(&pipeline->outbox, id);
-        if (notified.registration && pipeline->batch.state == BATCH_OPEN)
+        if (notified.registration && pipeline->batch.state == BATCH_OPEN && !batch_is_full(&pipeline->batch))
                 engine_step(pipeline->state->engine, &notified, now, &pipeline->batch.effects);
         registration_unref(notified.registration);
 }

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
-#include "pipeline/batch.h"
+#include "base/array.h"
+#include "pipeline/internal.h"
+#include "policy/policy_build.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -335,4 +337,76 @@ Test(batch_cost, batch_ends_at_the_limits_of_the_storage) {
                 cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 10);
                 broker_deinit(&broker);
         }
+}
+
+#define N_ROWS_MAX 10
+
+/* The storage takes few rows in a commit. etcd refuses a commit with more, and so each request in it. */
+static void start_with_few_rows(void) {
+        broker_init(&broker, broker_config());
+        broker.operations.limits.n_rows = N_ROWS_MAX;
+        broker_restart_store(&broker, broker_config());
+        broker_connect(&broker, false);
+}
+
+static void register_for_keys(char letter, int n) {
+        char words[32];
+
+        for (int i = 0; i < n; i++) {
+                snprintf(words, sizeof(words), "KEYNOTIFY %c%d", letter, i);
+                broker_do(&broker, words);
+        }
+}
+
+/* Set each of these keys. Their notifications get these packet ids. */
+static void notify_of_keys(int n, uint16_t *ids) {
+        char words[32];
+
+        for (int i = 0; i < n; i++) {
+                snprintf(words, sizeof(words), "SET k%d v", i);
+                broker_do(&broker, words);
+                ids[i] = (uint16_t)(broker.last_id - 1); /* the reply follows */
+        }
+}
+
+static void acknowledge(const uint16_t *ids, int n, bool no_subscriber) {
+        for (int i = 0; i < n; i++)
+                pipeline_acknowledged(broker.pipeline, ids[i], no_subscriber, broker.now);
+        broker_tick(&broker);
+}
+
+Test(batch_cost, acknowledgements_without_subscribers_change_no_more_than_the_storage_takes) {
+        uint16_t ids[10 * N_ROWS_MAX];
+
+        start_with_few_rows();
+        register_for_keys('k', ARRAY_LENGTH(ids));
+        notify_of_keys(ARRAY_LENGTH(ids), ids);
+        acknowledge(ids, ARRAY_LENGTH(ids), false);
+        for (int n = 0; n < 10; n++) {
+                notify_of_keys(ARRAY_LENGTH(ids), ids);
+                broker.n_changes_committed = 0;
+                acknowledge(ids, ARRAY_LENGTH(ids), true);
+                cr_expect_eq(broker.n_changes_committed, N_ROWS_MAX);
+        }
+        broker_deinit(&broker);
+}
+
+Test(batch_cost, another_policy_changes_no_more_than_the_storage_takes) {
+        struct policy *policy;
+
+        start_with_few_rows();
+        register_for_keys('r', 2 * ENGINE_STEP_CHANGES_MAX);
+        set_many_with_one_deadline(2 * ENGINE_STEP_CHANGES_MAX);
+        cr_assert_eq(policy_new(&policy), 0);
+        cr_assert_eq(policy_compile(policy, false), POLICY_DONE); /* grants nothing */
+        pipeline_set_policy(broker.pipeline, policy);
+        broker.commit_result = 1;
+        broker.n_changes_committed = 0;
+        broker_tick(&broker);
+        broker_committed(&broker, 0);
+        cr_expect_gt(broker.n_changes_committed, 0);
+        cr_expect_lt(broker.n_changes_committed, N_ROWS_MAX + ENGINE_STEP_CHANGES_MAX);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        broker_deinit(&broker);
 }
