@@ -9,11 +9,14 @@
 
 /*
  * Memory for a response: EXTRA_BYTES, and BYTES_PER_BYTE for each byte of its message. A key of 50
- * bytes with an empty value needs less than 5 for each byte.
+ * bytes with an empty value needs less than 5 for each byte. But an operation of a transaction has 8 bytes
+ * and needs up to 248. So the first bytes have more, which suffices for 16,000 operations: a batch has less.
  */
-#define EXTRA_BYTES    65536
-#define BYTES_PER_BYTE 8
-#define ALIGNMENT      16
+#define EXTRA_BYTES          65536
+#define BYTES_PER_BYTE       8
+#define FIRST_BYTES          131072
+#define BYTES_PER_FIRST_BYTE 32
+#define ALIGNMENT            16
 
 void etcd_response_deinit(struct etcd_response *response) {
         free(response->memory);
@@ -35,6 +38,12 @@ static void free_nothing(void *userdata, void *bytes) {
         (void)bytes;
 }
 
+static size_t capacity_for(size_t length) {
+        size_t first = length < FIRST_BYTES ? length : FIRST_BYTES;
+
+        return EXTRA_BYTES + BYTES_PER_FIRST_BYTE * first + BYTES_PER_BYTE * (length - first);
+}
+
 int etcd_response_unpack(struct etcd_response *response, struct slice body,
                          const ProtobufCMessageDescriptor *type) {
         ProtobufCAllocator allocator = { allocate, free_nothing, response };
@@ -44,7 +53,7 @@ int etcd_response_unpack(struct etcd_response *response, struct slice body,
         if (grpc_read_frame(body, &packed) < 0)
                 return -EBADMSG;
 
-        response->capacity = EXTRA_BYTES + BYTES_PER_BYTE * packed.length;
+        response->capacity = capacity_for(packed.length);
         response->memory = malloc(response->capacity);
         if (!response->memory)
                 return -ENOMEM;

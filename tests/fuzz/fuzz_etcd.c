@@ -53,7 +53,7 @@ static void check_body(struct slice body, const ProtobufCMessageDescriptor *type
         int r = etcd_response_unpack(&response, copy, type);
 
         ASSERT(r == 0 || r == -EBADMSG);
-        ASSERT(response.n_used <= response.capacity && response.capacity <= 65536 + 8 * body.length);
+        ASSERT(response.n_used <= response.capacity && response.capacity <= 65536 + 32 * body.length);
         if (r < 0)
                 return;
 

@@ -205,6 +205,29 @@ Test(etcd_client, names_refusals) {
         cr_expect_eq(get(S("key"), 2, &response), -ERANGE);
 }
 
+/* The response has few bytes for each operation, and needs much more memory for it. */
+Test(etcd_client, reads_the_response_of_a_transaction_with_many_operations) {
+        enum { N_OPERATIONS = 16000 };
+        static Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[N_OPERATIONS];
+        Etcd__DeleteRangeRequest removal = ETCD__DELETE_RANGE_REQUEST__INIT;
+        Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
+        const ProtobufCMessage *message;
+
+        etcd_process_stop(&process);
+        etcd_process_start(&process, "--max-txn-ops=16000");
+        open_client(config_of(process.url, NULL));
+        removal.key = etcd_bytes(S("key"));
+        operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE;
+        operation.request_delete_range = &removal;
+        for (size_t i = 0; i < N_OPERATIONS; i++)
+                operations[i] = &operation;
+        request.success = operations;
+        request.n_success = N_OPERATIONS;
+        cr_assert_eq(etcd_call(client, ETCD_TXN, &request.base, &message), 0, "%s",
+                     etcd_client_reason(client));
+        cr_expect_eq(((const Etcd__TxnResponse *)message)->n_responses, N_OPERATIONS);
+}
+
 Test(etcd_client, refuses_a_reply_above_the_limit) {
         static uint8_t value[100000];
         const Etcd__RangeResponse *response;
