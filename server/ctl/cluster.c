@@ -55,7 +55,7 @@ static void append_object(struct buf *line, const struct etcd_member *member) {
         }
         json_add_name(line, "errors");
         buf_append_string(line, "[");
-        if (member->reason)
+        if (member->reason && !member->is_refused)
                 append_error(line, member->reason, true);
         for (size_t i = 0; i < member->n_errors; i++)
                 append_error(line, member->errors[i], i == 0);
@@ -92,7 +92,7 @@ static void append_row(struct buf *row, const struct etcd_member *member) {
 static void add_member(void *userdata, const struct etcd_member *member) {
         struct listing *listing = userdata;
 
-        listing->are_all_healthy &= !member->reason && member->n_errors == 0;
+        listing->are_all_healthy &= (!member->reason || member->is_refused) && member->n_errors == 0;
         if (listing->run->options->json)
                 append_object(&listing->run->output, member);
         else

@@ -176,10 +176,11 @@ static const char restore_help[] =
 static const char cluster_help[] =
         "Asks etcd, not a store. Prints who leads, in which term, and how long ago it has committed, by\n"
         "the wall clocks; for each member of etcd its version, the size of its database, the part of it in\n"
-        "use, and its state with alarms. If less than half of the size is in use, etcdctl defrag frees the\n"
-        "rest. A standby is not listed: its page /readyz says what it does. Exit status 1 if no member\n"
-        "leads, if the leader is silent for longer than its lease, or if a member of etcd is away or has\n"
-        "an alarm.\n"
+        "use, and its state with alarms. If etcd has users, recent releases of it, such as 3.6.16, tell\n"
+        "this only to root: then it is not printed. If less than half of the size is in use, etcdctl\n"
+        "defrag frees the rest. A standby is not listed: its page /readyz says what it does. Exit status 1\n"
+        "if no member leads, if the leader is silent for longer than its lease, or if a member of etcd is\n"
+        "away, or is known to have an alarm.\n"
         "\n"
         "  sudo statestorectl cluster --config /etc/statestored/statestored.conf\n"
         "\n" ETCD_HELP "\n";

@@ -30,7 +30,10 @@ static int query_status(const struct etcd_config *common, struct etcd_member *me
                 return r;
 
         if (r < 0) {
-                member->reason = *member->address ? etcd_client_reason(client) : "has not been started yet";
+                member->is_refused = r == -EACCES;
+                member->reason = !*member->address    ? "has not been started yet"
+                                 : member->is_refused ? "tells its status only to root"
+                                                      : etcd_client_reason(client);
         } else {
                 const Etcd__StatusResponse *status = (const Etcd__StatusResponse *)response;
 

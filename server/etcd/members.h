@@ -8,7 +8,8 @@ struct etcd_member {
         const char *name;    /* NULL: unknown, as no member has listed the others */
         const char *address; /* of its first one for clients; "": none */
         bool is_learner;     /* has no vote yet */
-        const char *reason;  /* why it did not answer; NULL: it did, and the following is set */
+        const char *reason;  /* why its status is unknown; NULL: the following is set */
+        bool is_refused;     /* it answers, but tells its status only to root, as etcd 3.6.16 does */
         const char *version; /* of its program */
         uint64_t n_bytes;    /* of its database */
         uint64_t n_bytes_in_use;

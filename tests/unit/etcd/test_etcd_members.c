@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is known of the members of a real etcd. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "etcd/members.h"
+#include "support/etcd_process.h"
+
+static struct etcd_process process;
+static int status_error; /* with which each call for a status fails; 0: none */
+
+int __real_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response);
+int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response);
+
+int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                     const ProtobufCMessage **ret_response) {
+        if (method == ETCD_STATUS && status_error < 0)
+                return status_error;
+        return __real_etcd_call(client, method, request, ret_response);
+}
+
+static void setup(void) {
+        etcd_process_start(&process, NULL);
+}
+
+static void teardown(void) {
+        etcd_process_stop(&process);
+}
+
+TestSuite(etcd_members, .init = setup, .fini = teardown);
+
+struct expected {
+        bool has_status, is_refused;
+        size_t n_members;
+};
+
+static void take_member(void *userdata, const struct etcd_member *member) {
+        struct expected *expected = userdata;
+
+        expected->n_members++;
+        cr_expect_str_eq(member->name, "default");
+        cr_expect_eq(member->reason == NULL, expected->has_status);
+        cr_expect_eq(member->version != NULL, expected->has_status);
+        cr_expect_eq(member->is_refused, expected->is_refused);
+}
+
+static void expect_member(struct expected expected) {
+        const char *endpoints[] = { process.url };
+        const struct etcd_config config = { .endpoints = endpoints, .n_endpoints = 1, .timeout_ms = 5000 };
+
+        cr_assert_eq(etcd_members_query(&config, take_member, &expected), 0);
+        cr_expect_eq(expected.n_members, 1);
+}
+
+Test(etcd_members, member_that_answers_has_a_status) {
+        expect_member((struct expected){ .has_status = true });
+}
+
+/* etcd 3.6.16 with users refuses it so, but 3.4.23 does not. */
+Test(etcd_members, member_that_refuses_its_status_is_not_away) {
+        status_error = -EACCES;
+        expect_member((struct expected){ .is_refused = true });
+        status_error = -ENOTCONN;
+        expect_member((struct expected){ .is_refused = false });
+}
