@@ -222,6 +222,14 @@ def test_slow_peers_do_not_block_a_probe_from_another_address(pages, n_addresses
             assert pages.get("/healthz") == (200, "ok\n")
 
 
+def test_connections_of_an_address_keep_its_further_ones_away(pages):
+    with contextlib.ExitStack() as opened:
+        for _ in range(16):
+            opened.enter_context(socket.create_connection(("127.0.0.1", pages.port))).send(b"GET")
+        with pytest.raises(OSError):
+            pages.get("/healthz")
+
+
 def test_a_port_in_use_is_an_error(site, pages, tmp_path):
     from support.process import STATESTORED
 
