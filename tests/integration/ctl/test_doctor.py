@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """statestorectl doctor reports exactly what is wrong with a mosquitto or a store."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -157,8 +158,8 @@ def test_a_full_disk_is_reported(good_site, data):
     site = good_site()
     site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", data))
     site.store.start()
-    client = site.connect()
-    wait_until(lambda: client.request("SET", "key", b"v" * 4000).payload == FULL, "the disk is full")
+    client, numbers = site.connect(), itertools.count()
+    wait_until(lambda: client.request("SET", f"key-{next(numbers)}", b"v" * 40_000).payload == FULL, "the disk is full")
 
     assert '"-ERR the disk is full"' in findings(site)["notifications"][1]
 
