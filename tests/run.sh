@@ -5,8 +5,9 @@
 #
 #   sh tests/run.sh              warnings are errors; also checks the format
 #   sh tests/run.sh --quick      without the integration tests, simulations and fuzz seeds: what a change must pass first
-#   sh tests/run.sh --sanitize   under ASan, UBSan and the leak checker; without fuzz seeds, and tests that execute no other code
-#                                of ours there
+#
+# There are two builds, build/debug and build/sanitize, the second with ASan, UBSan and the leak checker. The unit tests run
+# in both. An integration test runs once: with the sanitizers, unless it is marked not_sanitized.
 #
 # With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
 #
@@ -22,40 +23,36 @@ cd "$(dirname "$0")/.."
 . server/build_directory.sh
 install_packages $packages_build $packages_run $packages_test
 
-suites=
-runners='unit integration'
+debug=$PWD/build/debug
+sanitize=$PWD/build/sanitize
 case ${1:-} in
 '')
-        build=$PWD/build/debug
-        options=
+        builds="$debug $sanitize"
+        suites=
         ;;
 --quick)
-        build=$PWD/build/debug
-        options=
+        builds=$debug
         suites='--suite unit --suite layers'
-        runners=unit
-        ;;
---sanitize)
-        build=$PWD/build/sanitize
-        # With -Og the tests take as long as with -O2, and compiling half as long. gcc's warnings are for -O2.
-        options='-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=g -Dwarning_level=0'
         ;;
 *)
-        echo "run.sh: unknown argument $1: use --quick, --sanitize or no argument" >&2
+        echo "run.sh: unknown argument $1: use --quick or no argument" >&2
         exit 2
         ;;
 esac
 
-set_up_build "$build" -Dwerror=true $options
-ninja -C "$build" --quiet
-
-results=$build/results
-rm -rf "$results" "$build/tests/tap"
-mkdir -p "$results"
+set_up_build "$debug" -Dwerror=true
+# With -Og the tests take as long as with -O2, and compiling half as long. gcc's warnings are for -O2.
+[ "$builds" = "$debug" ] || set_up_build "$sanitize" -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=g \
+        -Dwarning_level=0
+for build in $builds; do
+        ninja -C "$build" --quiet
+        rm -rf "$build/results" "$build/tests/tap"
+        mkdir -p "$build/results"
+done
 
 # Reports go to files: not every exit status of a process is checked.
-ASAN_OPTIONS=log_path=$results/sanitizer:detect_stack_use_after_return=1
-UBSAN_OPTIONS=log_path=$results/sanitizer:print_stacktrace=1:halt_on_error=1
+ASAN_OPTIONS=log_path=$sanitize/results/sanitizer:detect_stack_use_after_return=1
+UBSAN_OPTIONS=log_path=$sanitize/results/sanitizer:print_stacktrace=1:halt_on_error=1
 export ASAN_OPTIONS UBSAN_OPTIONS
 
 passed=0
@@ -91,28 +88,44 @@ passes_flake8() {
 }
 
 has_no_sanitizer_report() {
-        ! cat "$results"/sanitizer* 2>/dev/null
+        ! cat "$sanitize"/results/sanitizer* 2>/dev/null
 }
 
-if [ -z "$options" ]; then
-        check 'the code is formatted by .clang-format' is_formatted
-        check 'no line of C is longer than 109 columns' has_no_long_line
-        check 'shellcheck finds nothing in the scripts' passes_shellcheck
-        check 'flake8 finds no error in the Python files' passes_flake8
-fi
+# The document tests run meson test, too, with another log.
+run_unit_tests() {
+        for build in $builds; do
+                meson test -C "$build" --no-rebuild --print-errorlogs --logbase unit $suites >"$build/results/unit.txt" 2>&1 || :
+                cp "$build/meson-logs/unit.json" "$build/results/"
+        done
+}
 
-# Beside the integration tests: both wait for processes much of the time. The document tests run meson test, too, with another
-# log.
-meson test -C "$build" --no-rebuild --print-errorlogs --logbase unit $suites >"$results/unit.txt" 2>&1 &
-unit=$!
-[ "$runners" = unit ] ||
-        STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 6 --dist loadgroup -p no:cacheprovider \
-                --junitxml="$results/integration.xml" tests/integration || :
-wait "$unit" || :
-cat "$results/unit.txt"
-cp "$build/meson-logs/unit.json" "$results/"
+# run_integration_tests BUILD PROCESSES MARKS: run the tests that these marks select.
+run_integration_tests() {
+        STATESTORE_BUILD=$1 /usr/bin/python3 -m pytest -q -rs -n "$2" --dist loadgroup -p no:cacheprovider -m "$3" \
+                --junitxml="$1/results/integration.xml" tests/integration || :
+}
+
+check 'the code is formatted by .clang-format' is_formatted
+check 'no line of C is longer than 109 columns' has_no_long_line
+check 'shellcheck finds nothing in the scripts' passes_shellcheck
+check 'flake8 finds no error in the Python files' passes_flake8
+
+# Beside each other: they wait for processes much of the time.
+run_unit_tests &
+running=$!
+results=$builds
+if [ "$builds" != "$debug" ]; then
+        run_integration_tests "$debug" 2 not_sanitized >"$debug/results/integration.txt" 2>&1 &
+        running="$running $!"
+        run_integration_tests "$sanitize" 5 'not not_sanitized'
+        results="$results $debug/results/integration.xml $sanitize/results/integration.xml"
+fi
+wait $running || :
+for build in $builds; do
+        cat "$build"/results/*.txt
+done
 
 check 'there are no sanitizer reports' has_no_sanitizer_report
 
 # Count the results that the test runners wrote. A runner that crashed has written fewer, which counts as a failure.
-/usr/bin/python3 tests/support/count_results.py "$build" "$passed" "$failed" $runners
+/usr/bin/python3 tests/support/count_results.py "$passed" "$failed" $results

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the results of the test runners and prints one line: N passed, M failed, and K skipped if any were.
 
-usage: count_results.py BUILD PASSED FAILED RUNNER...
+usage: count_results.py PASSED FAILED RESULTS...
 
-BUILD is the build directory. PASSED and FAILED are the counts of other checks. A RUNNER is unit or integration. Exits with 1
-if a test failed, or if a runner has written no result.
+PASSED and FAILED are the counts of other checks. RESULTS are a build directory, for its unit tests, or the XML file of a run of
+pytest. Exits with 1 if a test failed, or if a runner has written no result.
 """
 
 import json
@@ -32,9 +32,9 @@ def unit_results(build):
     return passed, failed, 0
 
 
-def integration_results(build):
+def integration_results(path):
     passed = failed = skipped = 0
-    for suite in ElementTree.parse(build / "results" / "integration.xml").getroot():
+    for suite in ElementTree.parse(path).getroot():
         n_failed = int(suite.get("failures")) + int(suite.get("errors"))
         n_skipped = int(suite.get("skipped"))
         failed += n_failed
@@ -43,16 +43,14 @@ def integration_results(build):
     return passed, failed, skipped
 
 
-RUNNERS = {"unit": unit_results, "integration": integration_results}
-
-
 def main():
-    build, passed, failed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    passed, failed = int(sys.argv[1]), int(sys.argv[2])
     skipped = 0
 
-    for runner in sys.argv[4:]:
+    for path in map(pathlib.Path, sys.argv[3:]):
         try:
-            more_passed, more_failed, more_skipped = RUNNERS[runner](build)
+            read = integration_results if path.suffix == ".xml" else unit_results
+            more_passed, more_failed, more_skipped = read(path)
         except (OSError, ElementTree.ParseError) as error:
             print(f"no results: {error}", file=sys.stderr)
             more_passed, more_failed, more_skipped = 0, 1, 0
