@@ -160,6 +160,8 @@ static void supervisor_on_signal(struct supervisor *supervisor, const struct sig
         if (info->ssi_signo == SIGCHLD) {
                 if (supervisor->stage != STAGE_IDLE)
                         reap_children(supervisor);
+        } else if (info->ssi_pid == (uint32_t)getpid()) {
+                /* end_supervision() has sent it to the group: it must not interrupt what follows */
         } else if (supervisor->pid) {
                 kill(supervisor->pid, (int)info->ssi_signo);
         } else {

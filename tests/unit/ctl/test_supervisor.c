@@ -4,7 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +80,10 @@ Test(supervisor, starts_no_program_after_a_signal) {
         struct supervisor *supervisor;
 
         cr_assert_eq(supervisor_new(&supervisor), 0);
-        kill(getpid(), SIGTERM);
+        if (fork() == 0) { /* a supervisor ignores signals of its own process */
+                kill(getppid(), SIGTERM);
+                _exit(EXIT_SUCCESS);
+        }
         while (supervisor_signal(supervisor) == 0)
                 ;
 
@@ -85,4 +91,52 @@ Test(supervisor, starts_no_program_after_a_signal) {
         cr_assert_eq(supervisor_start(supervisor, endless, lease_in(LONG_NS, LONG_NS)), -EINTR);
         cr_assert_not(supervisor_result(supervisor).has_ended);
         supervisor_free(supervisor);
+}
+
+/* Make a new terminal that of this process, in a session of its own. */
+static bool use_terminal(void) {
+        int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+
+        return terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0 && setsid() >= 0 &&
+               dup2(open(ptsname(terminal), O_RDWR), STDIN_FILENO) == STDIN_FILENO;
+}
+
+static bool is_pending(int signal_number) {
+        sigset_t pending;
+
+        sigpending(&pending);
+        return sigismember(&pending, signal_number);
+}
+
+/*
+ * The terminal has sent the signal to the group of the program only, so the supervisor repeats it for its
+ * own group. Return whether it does not take it for one that another process has sent.
+ */
+static bool repeats_a_typed_signal(struct supervisor *supervisor) {
+        char *const arguments[] = { "sh", "-c", "kill -INT $$", NULL };
+
+        if (supervisor_start(supervisor, arguments, lease_in(LONG_NS, LONG_NS)) < 0)
+                return false;
+        supervisor_wait(supervisor);
+        while (is_pending(SIGINT)) /* until the supervisor has read it */
+                sched_yield();
+        return supervisor_result(supervisor).terminal_signal == SIGINT && supervisor_signal(supervisor) == 0;
+}
+
+/* It would interrupt the release of the lock. */
+Test(supervisor, takes_no_signal_of_its_own) {
+        pid_t pid = fork(); /* the first process of a session must not be the leader of a group */
+        int status;
+
+        if (pid == 0) {
+                struct supervisor *supervisor;
+
+                signal(SIGINT, SIG_DFL); /* a shell ignores it for what runs in the background */
+                _exit(use_terminal() && supervisor_new(&supervisor) == 0 &&
+                                      repeats_a_typed_signal(supervisor)
+                              ? EXIT_SUCCESS
+                              : EXIT_FAILURE);
+        }
+        cr_assert_eq(waitpid(pid, &status, 0), pid);
+        cr_expect_eq(status, EXIT_SUCCESS);
 }
