@@ -16,14 +16,15 @@
 
 /*
  * Repeat small steps until no work is due, the quantum is over, or no step is possible. The next call
- * continues. Keys expire only while a broker is served: its kind determines how to notify the clients.
+ * continues. Keys expire only while a broker is served: its kind determines how to notify the clients. And
+ * not before a new policy is in force: it decides who is notified.
  */
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
         work_clock_resume(&pipeline->clock, now);
-        while (engine_next_deadline(pipeline->state->engine) <= now.mono_ns && pipeline_can_step(pipeline) &&
-               !work_clock_is_over(&pipeline->clock)) {
+        while (!pipeline->has_next_policy && engine_next_deadline(pipeline->state->engine) <= now.mono_ns &&
+               pipeline_can_step(pipeline) && !work_clock_is_over(&pipeline->clock)) {
                 if (engine_step(pipeline->state->engine, &tick, now, &pipeline->batch.effects) < 0) {
                         pipeline->upkeep.next_tick_ns = now.mono_ns + TICK_RETRY_NS;
                         return;

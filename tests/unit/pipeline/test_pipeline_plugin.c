@@ -265,6 +265,24 @@ Test(hello, policy_is_in_force_for_a_request_directly_behind_welcome) {
         broker_deinit(&broker);
 }
 
+/* As after a start, when keys have expired meanwhile and stored registrations have not been checked. */
+Test(with_plugin, no_key_expires_before_a_new_policy_is_in_force) {
+        struct policy *policy;
+
+        send("KEYNOTIFY", "k", NULL);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v"), S("PX"), S("1000")) });
+        broker_flush(&broker);
+        broker_forget(&broker);
+        cr_assert_eq(policy_new(&policy), 0);
+        cr_assert_eq(policy_compile(policy, false), POLICY_DONE); /* grants nothing */
+        pipeline_set_policy(broker.pipeline, policy);
+        broker_pass_ms(&broker, 1000);
+        broker_flush(&broker);
+        broker_pass_deadline(&broker);
+        cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 0);
+        cr_expect_not(strstr(broker_sent(&broker), "NOTIFY"), "%s", broker_sent(&broker));
+}
+
 Test(hello, malformed_welcome_is_ignored) {
         broker_init_down(&broker, broker_config());
         broker_meet_plugin(&broker, false);
