@@ -16,8 +16,8 @@
 
 /*
  * Repeat small steps until no work is due, the quantum is over, or no step is possible. The next call
- * continues. Keys expire only while a broker is served: its kind determines how to notify the clients. And
- * not before a new policy is in force: it decides who is notified.
+ * continues. Keys expire only while a broker is served, because its kind determines how to notify the
+ * clients, and while no new policy waits, because the policy decides which clients to notify.
  */
 static void tick_engine(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };

@@ -63,11 +63,6 @@ def sanitizer_libraries():
     return [where.stdout.strip()]
 
 
-def not_sanitized(reason):
-    """Return the mark of tests that tests/run.sh runs without the sanitizers."""
-    return pytest.mark.not_sanitized(reason)
-
-
 class PluginBroker(Broker):
     """A broker with additional configuration `lines`, in which {port} is its port. reload() applies changes of `lines`.
 

@@ -29,8 +29,8 @@
  * each one writes the header. It does not renew the lease either: the others do not see it.
  *
  * etcd keeps former values until it compacts. The leader lets it compact after 64 MiB, so the quota
- * must exceed the stored data by 128 MiB. Recent releases of etcd, such as 3.6.16, refuse this to a user
- * who is not root: then etcd must compact by itself.
+ * must exceed the stored data by 128 MiB. Recent releases of etcd, such as 3.6.16, let only
+ * the user root compact. With another user, switch on etcd's automatic compaction.
  */
 
 struct storage_etcd_config {

@@ -13,7 +13,6 @@ import pytest
 from support.cluster_client import ClusterClient
 from support.history import Recorder, end, wait_for_progress
 from support.linearizability import find_violation
-from support.plugin import not_sanitized
 from support.process import wait_until
 
 N_HISTORIES = int(os.environ.get("STATESTORE_HISTORIES", "2"))
@@ -96,7 +95,7 @@ class Faults:
            lose_replies]
 
 
-@not_sanitized("test_failover and test_etcd_faults make the same faults")
+@pytest.mark.not_sanitized("test_failover and test_etcd_faults make the same faults")
 @pytest.mark.parametrize("seed", range(N_HISTORIES))
 def test_a_history_with_random_faults_is_linearizable(make_cluster, seed):
     dice = random.Random(seed)

@@ -6,11 +6,12 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pytest
+
 from support.double import running_double
 from support.examples import EXAMPLES, run
-from support.plugin import not_sanitized
 
-pytestmark = not_sanitized("the other tests of --control send the same requests")
+pytestmark = pytest.mark.not_sanitized("the other tests of --control send the same requests")
 
 N_TESTS = 20
 

@@ -3,8 +3,9 @@
 
 import time
 
+import pytest
+
 from support.control import CONTROL
-from support.plugin import not_sanitized
 from support.process import PATIENCE
 
 OK = b"+OK\r\n"
@@ -48,7 +49,7 @@ def test_requests_are_selected_by_client_verb_key_and_number(double, control, cl
     assert numbers("after", "3") == []
 
 
-@not_sanitized("the unit tests of the journal fill it")
+@pytest.mark.not_sanitized("the unit tests of the journal fill it")
 def test_the_oldest_requests_are_removed(control, client):
     for _ in range(5):
         client.request_all(("GET", "key") for _ in range(2500))

@@ -15,7 +15,6 @@ import pytest
 from support.control import Control, value_of
 from support.ctl import DONE, Ctl, environment
 from support.ctl_run import Run
-from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, paused, wait_until
 
 NOT_ACQUIRED, USAGE, NO_REPLY, STORE_ERROR, LOST, NOT_EXECUTABLE, NOT_FOUND = range(121, 128)
@@ -89,7 +88,7 @@ def is_alive(pid):
 N_PROCESSES = 50
 
 
-@not_sanitized("the tests below take the lock with fewer processes")
+@pytest.mark.not_sanitized("the tests below take the lock with fewer processes")
 def test_many_processes_exclude_each_other(site, site_ctl, tmp_path, run):
     held, tokens = tmp_path / "held", tmp_path / "tokens"
     program = f"""

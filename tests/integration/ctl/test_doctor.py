@@ -12,7 +12,6 @@ from support.broker import passwords
 from support.control import Control
 from support.ctl import environment
 from support.limited_store import LimitedStore
-from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, wait_until
 from support.stepped_clock import SteppedClock
 from support.store import Store
@@ -153,7 +152,7 @@ def test_a_key_that_cannot_be_watched_is_reported(good_site, text, expected):
     assert text == "not authorized" or f': "-ERR {text}"  change: ' in found["notifications"][1]
 
 
-@not_sanitized("test_durable_full fills the disk")
+@pytest.mark.not_sanitized("test_durable_full fills the disk")
 def test_a_full_disk_is_reported(good_site, data):
     site = good_site()
     site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", data))

@@ -16,12 +16,11 @@ import pytest
 from support.broker import free_port
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
 from support.double import Double
-from support.plugin import not_sanitized
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
 from support.terminal import Terminal, wait_for_file
 
 # test_ctl_*, test_dev and test_production execute the same code of ours.
-pytestmark = not_sanitized("the documents are the same")
+pytestmark = pytest.mark.not_sanitized("the documents are the same")
 
 COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "rust", "yaml", "exchange", "packet")

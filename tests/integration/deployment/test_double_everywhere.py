@@ -14,10 +14,9 @@ import yaml
 
 from support.ctl import environment
 from support.examples import EXAMPLES, run
-from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, STATESTORED
 
-pytestmark = not_sanitized("test_dev starts a double")
+pytestmark = pytest.mark.not_sanitized("test_dev starts a double")
 
 PLUGIN = EXAMPLES / "pytest-plugin"
 

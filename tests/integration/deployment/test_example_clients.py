@@ -12,12 +12,11 @@ import sys
 import pytest
 
 from support.examples import EXAMPLES
-from support.plugin import not_sanitized
 from support.process import PATIENCE, killed_with_parent
 from support.proxy import Proxy
 from support.sockets import sockets_of
 
-pytestmark = not_sanitized("the store does the same for other clients")
+pytestmark = pytest.mark.not_sanitized("the store does the same for other clients")
 
 LINES_MAX = 299
 

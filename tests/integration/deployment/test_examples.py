@@ -16,10 +16,9 @@ from typing import Callable, NamedTuple
 import pytest
 
 from support.examples import DOWNLOADS, EXAMPLES, download, run
-from support.plugin import not_sanitized
 from support.process import REPOSITORY, STATESTORED
 
-pytestmark = not_sanitized("the store does the same for other clients")
+pytestmark = pytest.mark.not_sanitized("the store does the same for other clients")
 
 # They change the test runner of the language and not the store.
 SURROUNDINGS = [

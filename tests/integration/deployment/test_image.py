@@ -9,13 +9,12 @@ import pytest
 from support.containers import Container, ContainerNetwork, service
 from support.ctl import TIMEOUT
 from support.images import Builder
-from support.plugin import not_sanitized
 from support.process import wait_until
 
 pytestmark = [
     # one pytest process builds the images for all processes
     pytest.mark.xdist_group("image"),
-    not_sanitized("an image is built without sanitizers, whatever is tested beside it"),
+    pytest.mark.not_sanitized("an image is built without sanitizers, whatever is tested beside it"),
 ]
 
 

@@ -14,11 +14,10 @@ from support.broker import free_port, passwords
 from support.certificates import Authority
 from support.downloads import require_program, unavailable
 from support.examples import download
-from support.plugin import not_sanitized
 from support.process import REPOSITORY
 from support.wire_client import WireClient
 
-pytestmark = not_sanitized("no code of the store is new to these tests")
+pytestmark = pytest.mark.not_sanitized("no code of the store is new to these tests")
 
 BASE = REPOSITORY / "docker" / "kubernetes"
 MANIFESTS = [yaml.safe_load((BASE / name).read_text()) for name in yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]]

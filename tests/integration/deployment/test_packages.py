@@ -15,13 +15,12 @@ import pytest
 from support.debian import NAMES, Machine, succeed, with_version
 from support.documents import blocks_of
 from support.examples import RUST_OUTPUT
-from support.plugin import not_sanitized
 from support.process import REPOSITORY, wait_until
 
 pytestmark = [
     # one pytest process builds the packages and the images for all processes
     pytest.mark.xdist_group("image"),
-    not_sanitized("a package is built without sanitizers, whatever is tested beside it"),
+    pytest.mark.not_sanitized("a package is built without sanitizers, whatever is tested beside it"),
 ]
 
 SNIPPET = "/etc/mosquitto/conf.d/statestored.conf"

@@ -12,12 +12,11 @@ import pytest
 
 from support.downloads import require_program
 from support.network import Network
-from support.plugin import not_sanitized
 from support.process import CTL, PATIENCE, REPOSITORY, Process, wait_until
 from support.terminal import make_tree
 
 # All programs that the script starts, such as curl, would run with the libraries of the sanitizers.
-pytestmark = not_sanitized("tests/integration/cluster runs members with sanitizers")
+pytestmark = pytest.mark.not_sanitized("tests/integration/cluster runs members with sanitizers")
 
 MACHINES = {"a": "127.0.0.11", "b": "127.0.0.12", "c": "127.0.0.13"}
 

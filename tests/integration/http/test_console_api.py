@@ -12,7 +12,6 @@ from support import resp
 from support.console import Console, Users
 from support.control import CONTROL
 from support.double import running_double
-from support.plugin import not_sanitized
 from support.process import PATIENCE, preload, wait_until
 
 POLICY = """
@@ -280,7 +279,7 @@ def test_a_client_of_the_broker_cannot_have_the_id_of_a_user(users):
         ("console/bob", False, 2, 2), ("console/bob", True, 1, 0)]
 
 
-@not_sanitized("test_ctl_console causes the same gap")
+@pytest.mark.not_sanitized("test_ctl_console causes the same gap")
 def test_a_slow_reader_is_told_what_it_missed(users):
     client = users.site.connect()
     users.request("SET", "key", "value")

@@ -13,12 +13,11 @@ from support.browser import Page, running_browser
 from support.console import Console
 from support.ctl import Ctl
 from support.double import running_double
-from support.plugin import not_sanitized
 from support.process import wait_until
 
 pytestmark = [
     pytest.mark.xdist_group("console_page"),  # one browser and one store serve all of them
-    not_sanitized("test_console_api asks for the same, without a browser"),
+    pytest.mark.not_sanitized("test_console_api asks for the same, without a browser"),
 ]
 
 WIDE, NARROW = (1400, 900), (400, 800)

@@ -12,7 +12,6 @@ from support.browser import Page, running_browser
 from support.certificates import Authority
 from support.console import Console
 from support.downloads import require_program
-from support.plugin import not_sanitized
 from support.process import REPOSITORY, Process, wait_until
 
 HOST = "127.0.0.2"  # of the proxy, as support.console expects it of TLS
@@ -71,7 +70,7 @@ def test_a_proxy_passes_events_at_once(site, proxied, users):
             assert next(events)[1]["key"] == key
 
 
-@not_sanitized("the tests above ask for the same")
+@pytest.mark.not_sanitized("the tests above ask for the same")
 def test_the_page_works_behind_a_proxy(site, proxied, users):
     with running_browser("ignore-certificate-errors", f"host-resolver-rules=MAP {NAME} {HOST}") as driver:
         page = Page(driver, f"https://{NAME}:{proxied.port}").open("live")

@@ -12,7 +12,6 @@ import pytest
 
 from support.downloads import require_program
 from support.hlc import wall_ms
-from support.plugin import not_sanitized
 from support.process import PATIENCE, REPOSITORY, wait_until
 
 
@@ -215,7 +214,8 @@ def slow_peers(port, n_addresses, act):
 
 
 @pytest.mark.parametrize("act", [send_a_byte, read_a_byte])
-@pytest.mark.parametrize("n_addresses", [1, pytest.param(12, marks=not_sanitized("one address executes the same code"))])
+@pytest.mark.parametrize("n_addresses", [
+    1, pytest.param(12, marks=pytest.mark.not_sanitized("one address executes the same code"))])
 def test_slow_peers_do_not_block_a_probe_from_another_address(pages, n_addresses, act):
     with slow_peers(pages.port, n_addresses, act):
         for _ in range(5):

@@ -14,7 +14,6 @@ from support.connection import NOT_AUTHORIZED, PUBACK, SUBACK, SUBSCRIBE, Connec
 from support.flood import Flood
 from support.message import error
 from support.packets import number, packet, text
-from support.plugin import not_sanitized
 from support.process import wait_until
 from support.published import DotnetClient, GoClient, RustClient
 from support.wire_client import WireClient, was_set
@@ -86,7 +85,7 @@ def test_a_value_that_nearly_fills_a_packet_is_stored_and_a_larger_one_disconnec
     assert other.ask("DEL", "key") == b":1\r\n"
 
 
-@not_sanitized("sanitizers keep freed memory")
+@pytest.mark.not_sanitized("sanitizers keep freed memory")
 def test_a_will_with_millions_of_properties_is_refused(limited):
     """The plugin does not see wills."""
     site = limited()
@@ -99,7 +98,7 @@ def test_a_will_with_millions_of_properties_is_refused(limited):
     assert resident_bytes(site.broker) - before < 4 * MAX_PACKET
 
 
-@not_sanitized("sanitizers keep freed memory")
+@pytest.mark.not_sanitized("sanitizers keep freed memory")
 def test_a_will_of_user_properties_takes_a_multiple_of_its_size(limited):
     """The largest wills that the broker accepts, at the store's topic. The plugin drops them: the store does not receive them.
     The documents say: 15 times their size in the broker."""
@@ -133,7 +132,7 @@ def take_replies(site, slow, value, n_requests):
     return resident_bytes(site.broker) - before
 
 
-@not_sanitized("sanitizers keep freed memory")
+@pytest.mark.not_sanitized("sanitizers keep freed memory")
 @pytest.mark.parametrize("instead, is_bounded", [({}, True), ({"max_queued_bytes": 1 << 30}, False)])
 def test_max_inflight_and_max_queued_bytes_bound_the_memory_of_a_client_that_reads_no_replies(limited, instead, is_bounded):
     """With the limits of the file. mosquitto has each payload in its message. Before 2.0.13 it has each also in the packet that
@@ -154,7 +153,7 @@ def test_max_inflight_and_max_queued_bytes_bound_the_memory_of_a_client_that_rea
     wait_until(lambda: other.ask("GET", "small").startswith(b"$"), "another client is served")
 
 
-@not_sanitized("the limit is one of mosquitto, which has no sanitizers")
+@pytest.mark.not_sanitized("the limit is one of mosquitto, which has no sanitizers")
 @pytest.mark.parametrize("n_queued, n_waiting", [(1000, 1000 + 10 * IN_FLIGHT_FACTOR), (LIMITS["max_queued_messages"], 3000)])
 def test_max_queued_messages_bounds_the_number_of_small_replies_that_wait(limited, n_queued, n_waiting):
     """With a lower limit than that of the file. The limit does not count the replies in flight."""
@@ -178,7 +177,7 @@ class Silent(WireClient):
             super().send(data)
 
 
-@not_sanitized("the limit is one of mosquitto, which has no sanitizers")
+@pytest.mark.not_sanitized("the limit is one of mosquitto, which has no sanitizers")
 def test_a_client_that_acknowledges_nothing_has_a_limited_number_of_replies_in_flight(limited):
     """For each PUBACK mosquitto searches the list of the messages in flight to this client."""
     n_in_flight = int(LIMITS["max_inflight_messages"])
@@ -191,7 +190,7 @@ def test_a_client_that_acknowledges_nothing_has_a_limited_number_of_replies_in_f
     assert len(slow.messages()) == n_in_flight
 
 
-@not_sanitized("sanitizers keep freed memory")
+@pytest.mark.not_sanitized("sanitizers keep freed memory")
 def test_one_client_may_have_any_number_of_subscriptions(limited):
     """No option of mosquitto limits it."""
     n_packets, n_filters, length = 200, 50, 1900

@@ -12,7 +12,7 @@ from support import resp
 from support.load import finish_loads, start_loads
 from support.message import error
 from support.packets import packet, read_packet
-from support.plugin import not_sanitized, sanitizer_libraries
+from support.plugin import sanitizer_libraries
 from support.process import PATIENCE
 from support.wire_client import WireClient
 
@@ -75,7 +75,7 @@ class LargeReader:
                 n_replies -= 1
 
 
-@not_sanitized("the next test fills the same queues")
+@pytest.mark.not_sanitized("the next test fills the same queues")
 def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
     """Unsent replies are bounded: of a gigabyte of replies only a fraction is in memory at any time."""
     site = make_site()
@@ -121,7 +121,7 @@ def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_si
     reader.read(16, 5 * MIB)
 
 
-@not_sanitized("test_companion_fan_out notifies of large values")
+@pytest.mark.not_sanitized("test_companion_fan_out notifies of large values")
 def test_memory_is_bounded_when_many_are_notified_of_large_values(make_site):
     site = make_site()
     store = site.start_store()

@@ -3,10 +3,11 @@
 
 import socket
 
+import pytest
+
 from support import resp
 from support.broker import Broker
 from support.flood import Flood
-from support.plugin import not_sanitized
 from support.process import PATIENCE
 from support.site import Site
 from support.sockets import sockets_of
@@ -14,7 +15,7 @@ from support.sockets import sockets_of
 N_REQUESTS = 5000
 
 
-@not_sanitized("the next test has as many outstanding requests")
+@pytest.mark.not_sanitized("the next test has as many outstanding requests")
 def test_5000_requests_outstanding_at_once_all_get_replies(site):
     site.start_store()
     client = site.connect()
@@ -54,7 +55,7 @@ def test_nagles_algorithm_is_off(site):
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-@not_sanitized("test_broker_limits has as many waiting requests")
+@pytest.mark.not_sanitized("test_broker_limits has as many waiting requests")
 def test_more_waiting_requests_than_packet_ids_all_get_replies(site):
     store = site.start_store("--client-id", "statestored")
     assert store.stop() == 0

@@ -12,7 +12,7 @@ from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.downloads import require_program
 from support.connection import Disconnected
 from support.packets import number, packet, text
-from support.plugin import (CONTROL, FrameMissing, Peer, disconnect_while_notified, not_sanitized,  # noqa: F401 fixtures
+from support.plugin import (CONTROL, FrameMissing, Peer, disconnect_while_notified,  # noqa: F401 fixtures
                             sanitizer_libraries, site_with)
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
@@ -209,7 +209,7 @@ class ImpatientPeer(Peer):
         return super().message(topic)
 
 
-@not_sanitized("sanitizers have their own allocator")
+@pytest.mark.not_sanitized("sanitizers have their own allocator")
 @pytest.mark.parametrize("every", [6, 8, 10])
 def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_site, tmp_path, every):
     site = memory_checked_site(preload=[build_shortage(tmp_path, f"(dice >> 16) % {every} == 0")])
@@ -230,7 +230,7 @@ def test_the_broker_survives_failed_allocations_of_the_plugin(memory_checked_sit
     assert 0 < n_received < 100
 
 
-@not_sanitized("sanitizers have their own allocator")
+@pytest.mark.not_sanitized("sanitizers have their own allocator")
 def test_a_frame_for_which_the_plugin_has_no_memory_makes_the_store_send_hello(site_with, tmp_path):
     """The plugin skips the number of a frame, and ignores the frames of the store until HELLO."""
     site = site_with(preload=[build_shortage(tmp_path, "size >= 65536")])

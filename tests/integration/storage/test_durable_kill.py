@@ -12,7 +12,6 @@ import uuid
 import pytest
 
 from support.lanes import Lanes
-from support.plugin import not_sanitized
 from support.process import wait_until
 from support.site import kill_broker, kill_store
 
@@ -43,7 +42,7 @@ def stop_store(site):
 
 
 @pytest.mark.parametrize("seed", [
-    0, *(pytest.param(seed, marks=not_sanitized("seed 0 executes the same code")) for seed in range(1, 5))])
+    0, *(pytest.param(seed, marks=pytest.mark.not_sanitized("seed 0 executes the same code")) for seed in range(1, 5))])
 def test_repeatedly_killing_the_store_loses_no_acknowledged_write(make_site, data, seed):
     dice = random.Random(seed)
     site = make_site()

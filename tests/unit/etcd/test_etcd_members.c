@@ -7,14 +7,10 @@
 
 #include "etcd/members.h"
 #include "support/etcd_process.h"
+#include "unit/etcd/wrapped_call.h"
 
 static struct etcd_process process;
 static int status_error; /* with which each call for a status fails; 0: none */
-
-int __real_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
-                     const ProtobufCMessage **ret_response);
-int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
-                     const ProtobufCMessage **ret_response);
 
 int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
                      const ProtobufCMessage **ret_response) {

@@ -20,6 +20,7 @@
 #include "storage/etcd/keys.h"
 #include "support/etcd_process.h"
 #include "support/tcp_proxy.h"
+#include "unit/etcd/wrapped_call.h"
 #include "unit/storage/content.h"
 #include "unit/support/capture.h"
 
@@ -58,11 +59,6 @@ static size_t n_injected;
 static void inject(struct injected one) {
         injected[n_injected++] = one;
 }
-
-int __real_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
-                     const ProtobufCMessage **ret_response);
-int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
-                     const ProtobufCMessage **ret_response);
 
 int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
                      const ProtobufCMessage **ret_response) {
