@@ -24,7 +24,7 @@
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        char etcd[32]; /* why etcd was not read: the text before its first digit */
+        char etcd[64]; /* why the header was not read: the text before its first digit */
 };
 
 struct standby {
@@ -65,11 +65,8 @@ static void log_change(struct standby *standby, enum election_reason reason) {
         const struct cluster_view *view = &standby->server->cluster;
         struct logged_state state = { .reason = (int)reason, .term = view->term };
         const struct logged_state *logged = &standby->logged;
-        const char *etcd = "";
+        const char *etcd = reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "";
 
-        if (reason == ELECTION_UNKNOWN)
-                etcd = standby->result == -EBADMSG ? "the header is damaged"
-                                                   : storage_etcd_reason(standby->storage);
         snprintf(state.etcd, sizeof(state.etcd), "%.*s", (int)strcspn(etcd, "0123456789"), etcd);
         if (state.reason == logged->reason && state.term == logged->term &&
             strcmp(state.etcd, logged->etcd) == 0)

@@ -41,8 +41,7 @@ enum exit_code etcd_access_observe(struct etcd_access *etcd) {
         if (r == -ENOMEM)
                 return complain_of_memory();
         if (r == -EBADMSG)
-                complain("the header in etcd, the key \"%sheader\", is damaged",
-                         LOG_STRING(etcd->config.prefix));
+                complain("%s", storage_etcd_reason(etcd->storage));
         else if (r < 0)
                 complain("etcd cannot be read: %s", LOG_STRING(storage_etcd_reason(etcd->storage)));
         return r == 0 ? EXIT_DONE : r == -EBADMSG ? EXIT_STORE_ERROR : EXIT_NO_REPLY;

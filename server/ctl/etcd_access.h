@@ -24,7 +24,7 @@ enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_o
                                 bool read_only);
 void etcd_access_close(struct etcd_access *etcd);
 
-/* Read the header. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if it is damaged. */
+/* Read the header. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if it cannot be used. */
 enum exit_code etcd_access_observe(struct etcd_access *etcd);
 
 /* Return whether a member has led, and has not given up. Its lease may have ended. */

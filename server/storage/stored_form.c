@@ -3,6 +3,7 @@
 #include "storage/stored_form.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "engine/outcome.h"
 #include "protocol/hlc.h"
@@ -10,6 +11,18 @@
 
 #define HEADER_LETTER    'H'
 #define REPLY_NUMBER_MAX (INT64_MAX / 2) /* so that later numbers are valid, too */
+
+struct stored_form_text stored_form_explain(int64_t version) {
+        bool is_newer = version > STORED_FORM_VERSION;
+        struct stored_form_text explained;
+
+        snprintf(explained.text, sizeof(explained.text),
+                 "%s statestored wrote it (form %lld; this version supports %d): %s",
+                 is_newer ? "a newer" : "an older", (long long)version, STORED_FORM_VERSION,
+                 is_newer ? "run that version"
+                          : "export with the version that wrote it, and import into an empty storage");
+        return explained;
+}
 
 /* 1. Fields */
 

@@ -4,6 +4,24 @@
 #include "state/change_set.h"
 
 /*
+ * The version of the form of all that is stored: user_version in SQLite, the first bytes of the header in
+ * etcd. Raise it with each change of a form of this file, of the name of an outcome that can be remembered,
+ * of a table in SQLite, or of a key or the header in etcd: tests/unit/storage/test_storage_form.c has the
+ * present ones. A statestored with another version then says so instead of calling the data damaged. No
+ * version below 9 was released.
+ */
+#define STORED_FORM_VERSION 9
+
+/*
+ * Why data of another version cannot be used, and the remedy, for persons. Log it behind the name of the
+ * data: "a newer statestored wrote it (form 10; this version supports 9): run that version".
+ */
+struct stored_form_text {
+        char text[160];
+};
+struct stored_form_text stored_form_explain(int64_t version);
+
+/*
  * The stored form of the header and of rows: the bytes that every storage keeps. A storage adds a place or
  * a key, by which it finds the row and which follows from the row, and a checksum.
  *

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -48,7 +49,9 @@ void etcd_storage_pause(const struct etcd_storage *storage) {
 }
 
 const char *storage_etcd_reason(const struct storage *base) {
-        return etcd_client_reason(((const struct etcd_storage *)base)->client);
+        const struct etcd_storage *storage = (const struct etcd_storage *)base;
+
+        return storage->header_fault[0] ? storage->header_fault : etcd_client_reason(storage->client);
 }
 
 void etcd_storage_log_failure(struct etcd_storage *storage, const char *what) {
@@ -59,18 +62,35 @@ void etcd_storage_log_failure(struct etcd_storage *storage, const char *what) {
 
 /* 1. Reading the header */
 
-/* Read the header from etcd's key. NULL: it does not exist. Returns 0 or -EBADMSG. */
-static int read_header(const Etcd__KeyValue *stored, const Etcd__ResponseHeader *response, int64_t asked_ns,
+/* Read the header from etcd's key. Returns 0, or -EBADMSG with storage->header_fault. */
+static int read_header_value(struct etcd_storage *storage, const Etcd__KeyValue *stored,
+                             struct etcd_header *ret_header) {
+        struct slice content;
+        uint32_t version;
+        int r;
+
+        r = etcd_value_open(etcd_slice(stored->key), etcd_slice(stored->value), &content);
+        if (r == 0)
+                r = etcd_header_read(content, ret_header, &version);
+        if (r == 0 && stored->mod_revision > 0) {
+                ret_header->holder.mod_revision = (uint64_t)stored->mod_revision;
+                return 0;
+        }
+        snprintf(storage->header_fault, sizeof(storage->header_fault), "cannot use \"%s\" in etcd: %s",
+                 LOG_TEXT(buf_slice(&storage->header_key)),
+                 r == -EPROTONOSUPPORT ? stored_form_explain(version).text : "it is damaged");
+        return -EBADMSG;
+}
+
+/* Read the header from a response. NULL: it does not exist. Returns as read_header_value(). */
+static int read_header(struct etcd_storage *storage, const Etcd__KeyValue *stored,
+                       const Etcd__ResponseHeader *response, int64_t asked_ns,
                        struct storage_etcd_reading *ret_reading) {
         struct storage_etcd_reading reading = { 0 };
-        struct slice content;
 
-        if (stored) {
-                if (etcd_value_open(etcd_slice(stored->key), etcd_slice(stored->value), &content) < 0 ||
-                    etcd_header_read(content, &reading.header) < 0 || stored->mod_revision <= 0)
-                        return -EBADMSG;
-                reading.header.holder.mod_revision = (uint64_t)stored->mod_revision;
-        }
+        storage->header_fault[0] = '\0';
+        if (stored && read_header_value(storage, stored, &reading.header) < 0)
+                return -EBADMSG;
         reading.election = (struct election_reading){
                 .header = reading.header.holder,
                 .cluster = response->cluster_id,
@@ -93,6 +113,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
 
         request.key = etcd_bytes(buf_slice(&storage->header_key));
         request.serializable = !storage->config.read_only;
+        storage->header_fault[0] = '\0';
         r = etcd_call(storage->client, ETCD_RANGE, &request.base, &message);
         if (r < 0)
                 return r == -ENOMEM ? -ENOMEM : -EIO;
@@ -100,7 +121,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         response = (const Etcd__RangeResponse *)message;
         if (!response->header)
                 return -EIO;
-        r = read_header(response->n_kvs > 0 ? response->kvs[0] : NULL, response->header, asked_ns,
+        r = read_header(storage, response->n_kvs > 0 ? response->kvs[0] : NULL, response->header, asked_ns,
                         ret_reading);
         if (r == 0 && ret_reading->election.header.mod_revision > storage->seen_revision)
                 storage->seen_revision = ret_reading->election.header.mod_revision;
@@ -161,8 +182,8 @@ static int require_no_rows(struct etcd_storage *storage, struct storage_etcd_rea
 
 /*
  * Send the transaction once. Returns as transaction_send(). After TRANSACTION_DONE, *ret_revision
- * is that of the transaction. After TRANSACTION_REFUSED, *ret_present is the header, or zeros if it
- * is damaged.
+ * is that of the transaction. After TRANSACTION_REFUSED, *ret_present is the header, or zeros with
+ * storage->header_fault.
  */
 static int try_transaction(struct etcd_storage *storage, const struct transaction *transaction,
                            uint64_t *ret_revision, struct storage_etcd_reading *ret_present) {
@@ -174,10 +195,9 @@ static int try_transaction(struct etcd_storage *storage, const struct transactio
         r = transaction_send(transaction, storage->client, &response, &guard);
         if (r == TRANSACTION_DONE)
                 *ret_revision = (uint64_t)response->header->revision;
-        if (r == TRANSACTION_REFUSED && read_header(guard, response->header, asked_ns, ret_present) < 0) {
-                log_error("the header in etcd is damaged");
+        if (r == TRANSACTION_REFUSED &&
+            read_header(storage, guard, response->header, asked_ns, ret_present) < 0)
                 *ret_present = (struct storage_etcd_reading){ 0 };
-        }
         return r;
 }
 
@@ -335,8 +355,11 @@ static int transact_as_leader(struct etcd_storage *storage, struct etcd_header *
         r = send_header(storage, header, &present);
         if (r != STORAGE_ETCD_LOST)
                 return r;
-        log_error("this member does not lead any more: \"%s\" leads in term %" PRIu64,
-                  LOG_STRING(present.header.holder.name), present.header.holder.term);
+        if (storage->header_fault[0])
+                log_error("this member does not lead any more: %s", storage->header_fault);
+        else
+                log_error("this member does not lead any more: \"%s\" leads in term %" PRIu64,
+                          LOG_STRING(present.header.holder.name), present.header.holder.term);
         return -ESTALE;
 }
 
@@ -385,7 +408,11 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
 
         storage->header = reading->header;
         transaction_reset(&storage->transaction);
-        return send_header(storage, &header, reading);
+        r = send_header(storage, &header, reading);
+        if (r != STORAGE_ETCD_LOST || !storage->header_fault[0])
+                return r;
+        log_error("%s", storage->header_fault);
+        return -EBADMSG;
 }
 
 int storage_etcd_give_up(struct storage *base) {

@@ -68,8 +68,9 @@ struct storage_etcd_reading {
 
 /*
  * Read the header from one etcd, by default that of this machine, which may be behind the others, but
- * not with read_only. Returns 0, -EBADMSG if the header is damaged, -EIO if etcd cannot be read, or
- * -ENOMEM. Logs no cause: storage_etcd_reason().
+ * not with read_only. Returns 0; -EBADMSG if the header is damaged, or if another version of statestored
+ * wrote it in another form (storage/stored_form.h); -EIO if etcd cannot be read; or -ENOMEM. Logs no cause:
+ * storage_etcd_reason().
  */
 int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);
 
@@ -86,7 +87,8 @@ int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *r
  * that a standby that wins next continues from there, although this process may not commit.
  *
  * Returns 0, or STORAGE_ETCD_LOST if the header is not the one that was read: then *reading is the
- * present one. Or -ENOSPC, -EIO, -EBADMSG or -ENOMEM: not won; the cause is logged.
+ * present one. Or -ENOSPC, -EIO, -EBADMSG or -ENOMEM: not won; the cause is logged. -EBADMSG also if
+ * the present one cannot be used, see storage_etcd_observe().
  */
 enum storage_etcd_result {
         STORAGE_ETCD_LOST = 1,
@@ -99,5 +101,5 @@ int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *readi
  */
 int storage_etcd_give_up(struct storage *storage);
 
-/* For log messages: why the last call of etcd failed. */
+/* For log messages: why the last call of etcd failed, or why the header cannot be used. */
 const char *storage_etcd_reason(const struct storage *storage);

@@ -7,10 +7,13 @@
 #include "protocol/wire.h"
 #include "storage/stored_form.h"
 
+#define VERSION_BYTES 4
+
 void etcd_header_append(struct buf *buf, const struct etcd_header *header) {
         const struct election_header *holder = &header->holder;
         struct buf state = { 0 };
 
+        wire_append_number(buf, STORED_FORM_VERSION, VERSION_BYTES);
         stored_header_append(&state, &header->state);
         buf->failed = buf->failed || buf_failed(&state);
         wire_append_blob(buf, buf_slice(&state));
@@ -51,11 +54,17 @@ static void read_holder(struct wire_reader *reader, struct election_header *hold
                 memcpy(holder->name, name.data, name.length);
 }
 
-int etcd_header_read(struct slice bytes, struct etcd_header *ret_header) {
+int etcd_header_read(struct slice bytes, struct etcd_header *ret_header, uint32_t *ret_version) {
         struct wire_reader reader = { .rest = bytes };
-        struct slice state = wire_read_blob(&reader), transaction;
+        uint32_t version = (uint32_t)wire_read_number(&reader, VERSION_BYTES);
         struct etcd_header header = { 0 };
+        struct slice state, transaction;
 
+        if (!reader.has_failed && version != STORED_FORM_VERSION) {
+                *ret_version = version;
+                return -EPROTONOSUPPORT;
+        }
+        state = wire_read_blob(&reader);
         header.acknowledged = wire_read_number(&reader, 8);
         header.forgotten_up_to = wire_read_number(&reader, 8);
         header.last_reply = wire_read_number(&reader, 8);

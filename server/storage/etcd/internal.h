@@ -7,6 +7,7 @@
 #include "storage/etcd/etcd.h"
 #include "storage/etcd/keys.h"
 #include "storage/etcd/transaction.h"
+#include "storage/stored_form.h"
 
 struct etcd_storage {
         struct storage storage;
@@ -16,6 +17,9 @@ struct etcd_storage {
         struct buf header_key;
         struct buf header_value;        /* that the present transaction compares */
         struct transaction transaction; /* the present or the last one */
+
+        /* Why the header that was read last cannot be used; empty: it can, or was not read. */
+        char header_fault[LOG_TEXT_MAX + sizeof(struct stored_form_text) + 32];
 
         /* What is stored. Before this process has won: the header that it has read. */
         struct etcd_header header; /* with holder.mod_revision; read_only: the revision that was read */

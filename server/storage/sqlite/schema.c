@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "storage/sqlite/database.h"
+#include "storage/stored_form.h"
 
 const char *const schema_tables[N_SCHEMA_TABLES] = {
         [ROW_ENTRY] = "entries",        [ROW_REGISTRATION] = "registrations", [ROW_REPLY] = "replies",
@@ -28,20 +29,8 @@ int schema_create(sqlite3 *db) {
                 return code;
 
         snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                 DATABASE_APPLICATION_ID, SCHEMA_VERSION);
+                 DATABASE_APPLICATION_ID, STORED_FORM_VERSION);
         return database_run(db, sql);
-}
-
-/* The database is not damaged: a backup would not help. Returns -EBADMSG. */
-static int refuse_version(const struct directory *directory, int64_t version) {
-        bool is_newer = version > SCHEMA_VERSION;
-
-        log_error("cannot use \"%s\": %s statestored created it (schema %lld; this version supports %d): %s",
-                  LOG_STRING(directory->database), is_newer ? "a newer" : "an older", (long long)version,
-                  SCHEMA_VERSION,
-                  is_newer ? "run that version"
-                           : "export with the version that wrote it, and import into a new directory");
-        return -EBADMSG;
 }
 
 int schema_check(sqlite3 *db, const struct directory *directory) {
@@ -62,7 +51,10 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
                 return SCHEMA_NONE;
         if (application_id != DATABASE_APPLICATION_ID)
                 return database_refuse(directory, "it is not a database of statestored");
-        if (version != SCHEMA_VERSION)
-                return refuse_version(directory, version);
+        if (version != STORED_FORM_VERSION) {
+                log_error("cannot use \"%s\": %s", LOG_STRING(directory->database),
+                          stored_form_explain(version).text);
+                return -EBADMSG;
+        }
         return SCHEMA_CURRENT;
 }

@@ -24,13 +24,6 @@ extern const char *const schema_tables[N_SCHEMA_TABLES];
 #define SCHEMA_COLUMNS "number, tag, checksum, content"
 
 /*
- * Raise it with each change of what is stored: a table, a column, a form of storage/stored_form.h,
- * or the name of an outcome that can be remembered. An older statestored then refuses the database
- * instead of calling it damaged. No version below 9 was released.
- */
-#define SCHEMA_VERSION 9
-
-/*
  * Create the tables in an empty database, within the transaction of the caller. Returns an SQLite
  * code.
  */
@@ -42,8 +35,8 @@ enum schema {
 };
 
 /*
- * Check that the database is of this schema, by application_id and user_version. Users may add
- * tables, views, indices and triggers. Returns an enum schema, -EBADMSG (logged) for another
- * database, or as database_errno().
+ * Check that statestored wrote the database in the present form, by application_id and user_version, which
+ * is STORED_FORM_VERSION. Users may add tables, views, indices and triggers. Returns an enum schema,
+ * -EBADMSG (logged) for another database, or as database_errno().
  */
 int schema_check(sqlite3 *db, const struct directory *directory);

@@ -19,7 +19,7 @@ enum storage_last_end {
  *
  *     >= 0        opened: an enum storage_last_end
  *     -EBUSY      another process has locked the directory or the database
- *     -EBADMSG    the database is damaged, is not one of statestored, or has another schema
+ *     -EBADMSG    the database is damaged, is not one of statestored, or has another form
  *     -ENOMEM     out of memory
  *     other       the error of opening the directory or the database
  */

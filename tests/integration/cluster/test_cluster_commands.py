@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of statestorectl that use etcd: cluster, step-down, and export and import with --etcd."""
 
+import base64
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 from pathlib import Path
 
@@ -298,6 +301,53 @@ def test_an_import_into_etcd_refuses_what_no_commit_can_have(cluster):
     ended = ctl.run("import", "-", "--etcd", stdin=too_large.encode())
     assert ended.returncode == USAGE
     assert b"larger than a quarter of max-request-bytes" in ended.stderr
+
+
+HEADER = "/statestore/header"
+
+
+def header_in(etcd):
+    [stored] = json.loads(etcd.ctl("get", HEADER, "--write-out", "json"))["kvs"]
+    return base64.b64decode(stored["value"])
+
+
+def put_header(etcd, value):
+    subprocess.run(["etcdctl", "--endpoints", etcd.url, "put", HEADER], env={**os.environ, "ETCDCTL_API": "3"}, input=value,
+                   capture_output=True, check=True)
+
+
+def of_version(header, version):
+    """Return the header with another version of its form: see server/storage/etcd/header.h and keys.h."""
+    xxhash = ctypes.CDLL("libxxhash.so.0")
+    xxhash.XXH3_64bits.restype = xxhash.XXH3_64bits_withSeed.restype = ctypes.c_uint64
+    content = struct.pack(">I", version) + header[4:-8]
+    seed = ctypes.c_uint64(xxhash.XXH3_64bits(HEADER.encode(), ctypes.c_size_t(len(HEADER))))
+    return content + struct.pack(">Q", xxhash.XXH3_64bits_withSeed(content, ctypes.c_size_t(len(content)), seed))
+
+
+def test_what_another_version_wrote_is_left_alone(make_cluster):
+    cluster = make_cluster(n_members=1, n_witnesses=0, flags=["--lease", "1s"])
+    leader = cluster.wait_for_leader()
+    ctl = EtcdCtl(cluster, leader)
+    assert ClusterClient(cluster).ask("SET", "k", "value") == b"+OK\r\n"
+    stop_members(cluster)
+    own = header_in(leader.etcd)
+    newer = of_version(own, 1000)
+    put_header(leader.etcd, newer)
+
+    leader.member.start()
+
+    cause = r"a newer statestored wrote it \(form 1000; this version supports \d+\): run that version"
+    leader.member.wait_for_log(cause)
+    for command in (["cluster"], ["export", "--etcd"], ["import", "--etcd", "-"]):
+        ended = ctl.run(*command)
+        assert ended.returncode == STORE_ERROR
+        assert re.search(cause, ended.stderr.decode()), ended.stderr
+    assert leader.member.waits_for("standby: ")
+    assert header_in(leader.etcd) == newer
+
+    put_header(leader.etcd, own)
+    assert ClusterClient(cluster).value_of("k") == b"value"
 
 
 @pytest.mark.parametrize("command", [["cluster"], ["step-down"], ["export", "--etcd"], ["import", "--etcd", os.devnull]])

@@ -16,13 +16,16 @@
 #include "base/cleanup.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
+#include "protocol/wire.h"
 #include "storage/etcd/etcd.h"
 #include "storage/etcd/keys.h"
+#include "storage/stored_form.h"
 #include "support/etcd_process.h"
 #include "support/tcp_proxy.h"
 #include "unit/etcd/wrapped_call.h"
 #include "unit/storage/content.h"
 #include "unit/support/capture.h"
+#include "unit/support/table.h"
 
 #define S          SLICE_LITERAL
 #define PREFIX     "/statestore/test/"
@@ -921,33 +924,42 @@ Test(etcd_storage, rows_of_another_winner_are_not_refused) {
         cr_expect_eq(other.reading.election.header.member, 'a');
 }
 
-/* Change the last byte of the last row in the value that has this row. */
-static void damage(struct member *one, const struct row *row) {
-        CLEANUP(buf_deinit) struct buf key = { 0 }, value = { 0 };
-        struct etcd_config config = config_of("a").etcd;
-        Etcd__RangeRequest range = ETCD__RANGE_REQUEST__INIT;
+static const Etcd__KeyValue *get(struct etcd_client *client, struct slice key) {
+        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+        const ProtobufCMessage *response;
+
+        request.key = etcd_bytes(key);
+        cr_assert_eq(etcd_call(client, ETCD_RANGE, &request.base, &response), 0);
+        cr_assert_eq(((const Etcd__RangeResponse *)response)->n_kvs, 1);
+        return ((const Etcd__RangeResponse *)response)->kvs[0];
+}
+
+static void put(struct etcd_client *client, struct slice key, struct slice value) {
         Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
         Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[] = { &operation };
         Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
         const ProtobufCMessage *response;
-        const Etcd__KeyValue *stored;
-        struct etcd_client *client;
 
-        cr_assert_eq(etcd_client_new(&client, &config), 0);
-        etcd_key_append(&key, PREFIX, &one->header.row_hash_key, row);
-        range.key = put.key = etcd_bytes(buf_slice(&key));
-        cr_assert_eq(etcd_call(client, ETCD_RANGE, &range.base, &response), 0);
-        cr_assert_eq(((const Etcd__RangeResponse *)response)->n_kvs, 1);
-        stored = ((const Etcd__RangeResponse *)response)->kvs[0];
-        buf_append_slice(&value, etcd_slice(stored->value));
-        value.data[value.length - 9] ^= 1; /* before the checksum */
-
-        put.value = etcd_bytes(buf_slice(&value));
+        put.key = etcd_bytes(key);
+        put.value = etcd_bytes(value);
         operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_PUT;
         operation.request_put = &put;
         request.success = operations;
         request.n_success = 1;
         cr_assert_eq(etcd_call(client, ETCD_TXN, &request.base, &response), 0);
+}
+
+/* Change the last byte of the last row in the value that has this row. */
+static void damage(struct member *one, const struct row *row) {
+        CLEANUP(buf_deinit) struct buf key = { 0 }, value = { 0 };
+        struct etcd_config config = config_of("a").etcd;
+        struct etcd_client *client;
+
+        cr_assert_eq(etcd_client_new(&client, &config), 0);
+        etcd_key_append(&key, PREFIX, &one->header.row_hash_key, row);
+        buf_append_slice(&value, etcd_slice(get(client, buf_slice(&key))->value));
+        value.data[value.length - 9] ^= 1; /* before the checksum */
+        put(client, buf_slice(&key), buf_slice(&value));
         etcd_client_free(client);
 }
 
@@ -976,5 +988,51 @@ Test(etcd_storage, damaged_header_is_found) {
         open_and_lead(&member, "a");
         etcd_process_control(&process, "put " PREFIX "header damaged");
         cr_expect_eq(storage_etcd_observe(member.storage, &member.reading), -EBADMSG);
+        cr_expect_str_eq(storage_etcd_reason(member.storage),
+                         "cannot use \"" PREFIX "header\" in etcd: it is damaged");
         cr_expect_eq(commit(&member), -ESTALE);
+}
+
+static const struct {
+        const char *name;
+        uint32_t version;
+} other_forms[] = {
+        { "a newer statestored wrote it", STORED_FORM_VERSION + 1 },
+        { "a newer statestored wrote it", UINT32_MAX },
+        { "an older statestored wrote it", STORED_FORM_VERSION - 1 },
+};
+
+/* It is neither replaced nor called damaged. */
+Test(etcd_storage, header_of_another_version_is_refused) {
+        struct slice key = S(PREFIX "header");
+        struct etcd_config config = config_of("a").etcd;
+        struct etcd_client *client;
+
+        cr_assert_eq(etcd_client_new(&client, &config), 0);
+        for (size_t i = 0; i < N_ROWS(other_forms); i++) {
+                CLEANUP(buf_deinit) struct buf stored = { 0 };
+                const char *reason;
+
+                open_and_lead(&member, "a");
+                open_member(&other, "other");
+                cr_assert_eq(storage_etcd_observe(other.storage, &other.reading), 0);
+                buf_append_slice(&stored, key);
+                wire_append_number(&stored, other_forms[i].version, 4);
+                buf_append_string(&stored, "other fields");
+                etcd_value_seal(&stored, 0, key.length);
+                put(client, key, slice_skip(buf_slice(&stored), key.length));
+
+                cr_expect_eq(storage_etcd_win(other.storage, &other.reading, 0), -EBADMSG);
+                cr_expect_eq(lead(&other), -EBADMSG);
+                reason = storage_etcd_reason(other.storage);
+                cr_expect_not_null(strstr(reason, other_forms[i].name), "%s", reason);
+                cr_expect_eq(commit(&member), -ESTALE);
+                cr_expect(slice_equal(etcd_slice(get(client, key)->value),
+                                      slice_skip(buf_slice(&stored), key.length)),
+                          ROW(other_forms, i));
+                stop_member(&member);
+                stop_member(&other);
+                etcd_process_control(&process, "del --prefix " PREFIX);
+        }
+        etcd_client_free(client);
 }

@@ -64,9 +64,9 @@ static char *refused(struct disk *at) {
         cr_expect_eq(r, -EBADMSG, "%d\n%s", r, text);
         cr_expect_eq(disk_fingerprint(at), before, "refused, but changed\n%s", text);
         cr_expect_not_null(strstr(text, at->directory), "%s", text);
-        /* a backup is no remedy for another schema */
-        cr_expect_neq(strstr(text, "restore a backup") == NULL,
-                      strstr(text, "statestored created it") == NULL, "%s", text);
+        /* a backup is no remedy for another form */
+        cr_expect_neq(strstr(text, "restore a backup") == NULL, strstr(text, "statestored wrote it") == NULL,
+                      "%s", text);
         cr_expect_null(strstr(text, "statestorectl check"), "the check has just been made\n%s", text);
         return text;
 }
@@ -282,11 +282,11 @@ static const struct {
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 1000", "a newer statestored created it" },
-        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
+        { "newer", "PRAGMA user_version = 1000", "a newer statestored wrote it" },
+        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored wrote it" },
         { "an older one", "PRAGMA user_version = 4", "export with the version that wrote it" },
         { "the first one", "PRAGMA user_version = 1", "export with the version that wrote it" },
-        { "zero", "PRAGMA user_version = 0", "an older statestored created it" },
+        { "zero", "PRAGMA user_version = 0", "an older statestored wrote it" },
         { "another application", "PRAGMA application_id = 1", "not a database of statestored" },
         { "a column less", "ALTER TABLE entries DROP COLUMN tag", "no such column: tag" },
         { "a table less", "DROP TABLE registrations", "no such table: registrations" },

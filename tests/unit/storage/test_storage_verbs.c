@@ -194,31 +194,3 @@ Test(verbs, are_remembered_only_with_results) {
                                 cr_expect(outcome_is_in_result(outcome), "%s: %s", verbs[verb].label,
                                           outcome_name(outcome));
 }
-
-/*
- * A store that does not know a stored name calls the database damaged. After a change, raise
- * SCHEMA_VERSION (storage/sqlite/schema.h), so that an older store says that a newer one wrote it;
- * then change this list.
- */
-static const char stored_names[] =
-        "done,deleted,nothing,condition not met,syntax error,wrong number of arguments,empty key,"
-        "missing timestamp,malformed timestamp,timestamp too far,fence too far,not authorized,fence "
-        "required,"
-        "fence too old,client unknown,key too long to notify,quota exceeded,value too large,out of memory,"
-        "disk full,storage failed,";
-
-static bool is_ever_remembered(enum outcome outcome) {
-        for (enum verb verb = 0; verb < N_VERBS; verb++)
-                if (verbs[verb].flags & VERB_IS_REMEMBERED && outcome_is_possible(verb, outcome))
-                        return outcome != OUTCOME_VERSION_CHANGED; /* such requests are never repeated */
-        return false;
-}
-
-Test(verbs, have_the_stored_names_of_the_schema) {
-        CLEANUP(buf_deinit) struct buf names = { 0 };
-
-        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
-                if (is_ever_remembered(outcome))
-                        buf_append_format(&names, "%s,", outcome_name(outcome));
-        cr_expect_str_eq(buf_text(&names), stored_names);
-}
