@@ -167,14 +167,27 @@ def stored(*strings):
     return b"".join(len(string).to_bytes(4, "big") + string for string in strings)
 
 
+STORED_FORM_VERSION = struct.pack("!I", 9)
+STORED_NUMBER = struct.pack("!Q", 1)
+STORED_VERSION = struct.pack("!QI", 1000, 2)
+STORED_RESULT = stored(b"done") + b"\1" + STORED_VERSION
+STATE_HEADER = b"H" + stored(b"StateStore") + bytes(3 * 16 + 64) + stored(b"0" * 32) + bytes(2 * 8) + STORED_VERSION + bytes(1 + 4 * 8)
+
+
+def etcd_header(name):
+    """The header in etcd, of a member with this name."""
+    return (b"\6" + STORED_FORM_VERSION + stored(STATE_HEADER) + STORED_NUMBER * 4 + struct.pack("!H", len(name)) + name
+            + STORED_NUMBER * 2 + b"\0" + STORED_NUMBER + struct.pack("!Q", 10**9) + STORED_NUMBER * 2 + bytes(16))
+
+
 STORED_FORM = numbered(
-    b"\0H" + stored(b"StateStore") + bytes(16 + 16) + stored(b"0" * 32) + bytes(8 + 4 + 1 + 4 * 8),
-    b"\1R" + stored(b"client", b"key") + bytes(8) + stored(b"user"),
-    b"\2A" + bytes(16) + stored(b"done") + b"\1" + bytes(8 + 4 + 8),
-    b"\3E" + bytes(8 + 7) + b"\1" + bytes(8) + stored(b"done") + b"\1" + bytes(8 + 4),
-    b"\4N" + bytes(8 + 4) + stored(b"key") + b"\1" + stored(b"value", b"recipients"),
-    b"\4N" + bytes(8 + 4) + stored(b"key") + b"\0" + stored(b""),
-    b"\1R\xff\xff\xff\xff",
+    b"\5" + STATE_HEADER, b"\1R" + stored(b"client", b"key") + bytes(8) + stored(b"user"),
+    b"\2A" + STORED_NUMBER + bytes(16) + STORED_RESULT + STORED_NUMBER, b"\3E" + STORED_NUMBER + STORED_RESULT,
+    b"\4N" + STORED_NUMBER + STORED_VERSION + stored(b"key") + b"\1" + stored(b"value", b"recipients"),
+    b"\4N" + STORED_NUMBER + STORED_VERSION + stored(b"key") + b"\0" + stored(b""), b"\1R\xff\xff\xff\xff",
+    b"\0K" + stored(b"key", b"value") + STORED_VERSION + STORED_NUMBER + b"\1" + STORED_NUMBER * 2 + stored(b"node"),
+    b"\0K" + stored(b"key", b"") + STORED_VERSION + STORED_NUMBER + b"\0",
+    etcd_header(b"a"), etcd_header(b"\0"), b"\6" + struct.pack("!I", 8) + STATE_HEADER,
 )
 
 CONTROL = numbered(

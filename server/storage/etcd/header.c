@@ -46,12 +46,12 @@ static void read_holder(struct wire_reader *reader, struct election_header *hold
         holder->sent_ns = (int64_t)wire_read_number(reader, 8);
         holder->lease_ns = (int64_t)wire_read_number(reader, 8);
         holder->wall_ms = (int64_t)wire_read_number(reader, 8);
-        if (has_given_up > 1 || name.length > ELECTION_NAME_MAX || holder->term == 0 ||
+        if (name.length > 0 && name.length <= ELECTION_NAME_MAX)
+                memcpy(holder->name, name.data, name.length);
+        if (has_given_up > 1 || strlen(holder->name) != name.length || holder->term == 0 ||
             holder->sent_ns < 0 || holder->lease_ns < ELECTION_LEASE_MIN_NS ||
             holder->lease_ns > ELECTION_LEASE_MAX_NS || holder->wall_ms < 0)
                 reader->has_failed = true;
-        else if (name.length > 0)
-                memcpy(holder->name, name.data, name.length);
 }
 
 int etcd_header_read(struct slice bytes, struct etcd_header *ret_header, uint32_t *ret_version) {
