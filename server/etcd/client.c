@@ -20,6 +20,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,11 +49,15 @@ static const struct {
 
 struct etcd_client {
         struct etcd_config config;
-        size_t current; /* endpoint */
-        CURL *curl;     /* with its connection; NULL: none */
-        bool is_reused; /* the connection has had a request */
-        char *token;    /* NULL: none yet */
+        size_t current;    /* endpoint */
+        CURLM *connection; /* NULL: none */
+        CURL *curl;        /* the exchange on the connection */
+        bool is_reused;    /* the connection has had a request */
+        char *token;       /* NULL: none yet */
+        struct curl_slist *headers;
+        enum etcd_method method; /* of the request */
         struct buf request, body;
+        bool is_sent;      /* the request, and its reply is not received */
         bool is_too_large; /* the reply */
         struct grpc_status status;
         char curl_reason[CURL_ERROR_SIZE];
@@ -70,10 +75,13 @@ int etcd_client_new(struct etcd_client **ret_client, const struct etcd_config *c
 }
 
 static void disconnect(struct etcd_client *client) {
-        if (client->curl)
-                curl_easy_cleanup(client->curl);
+        if (client->is_sent)
+                curl_multi_remove_handle(client->connection, client->curl);
+        curl_easy_cleanup(client->curl);
+        curl_multi_cleanup(client->connection);
         client->curl = NULL;
-        client->is_reused = false;
+        client->connection = NULL;
+        client->is_reused = client->is_sent = false;
 }
 
 struct etcd_client *etcd_client_free(struct etcd_client *client) {
@@ -81,6 +89,7 @@ struct etcd_client *etcd_client_free(struct etcd_client *client) {
                 return NULL;
 
         disconnect(client);
+        curl_slist_free_all(client->headers);
         buf_deinit(&client->request);
         buf_deinit(&client->body);
         etcd_response_deinit(&client->response);
@@ -134,10 +143,11 @@ static int connect_to_endpoint(struct etcd_client *client) {
         const struct etcd_config *config = &client->config;
         CURL *curl = curl_easy_init();
 
-        if (!curl)
+        client->connection = curl_multi_init();
+        client->curl = curl;
+        if (!curl || !client->connection)
                 return -ENOMEM;
 
-        client->curl = curl;
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -159,33 +169,33 @@ static int connect_to_endpoint(struct etcd_client *client) {
         return 0;
 }
 
-CLEANUP_FUNCTION(cleanup_headers, struct curl_slist *, curl_slist_free_all)
-
-/* Returns 0, or -ENOMEM with a part of the headers. */
-static int add_header(struct curl_slist **headers, const char *name, const char *value) {
+/* Returns 0 or -ENOMEM. */
+static int add_header(struct etcd_client *client, const char *name, const char *value) {
         CLEANUP(cleanup_free) char *line = NULL;
         struct curl_slist *longer;
 
         if (asprintf(&line, "%s: %s", name, value) < 0)
                 return -ENOMEM;
-        longer = curl_slist_append(*headers, line);
+        longer = curl_slist_append(client->headers, line);
         if (!longer)
                 return -ENOMEM;
-        *headers = longer;
+        client->headers = longer;
         return 0;
 }
 
 /* "hasleader": a member without a leader refuses at once, instead of waiting for one. */
-static int make_headers(const struct etcd_client *client, struct curl_slist **ret_headers) {
+static int set_headers(struct etcd_client *client) {
         int r;
 
-        r = add_header(ret_headers, "content-type", "application/grpc");
+        curl_slist_free_all(client->headers);
+        client->headers = NULL;
+        r = add_header(client, "content-type", "application/grpc");
         if (r == 0)
-                r = add_header(ret_headers, "te", "trailers");
+                r = add_header(client, "te", "trailers");
         if (r == 0)
-                r = add_header(ret_headers, "hasleader", "true");
+                r = add_header(client, "hasleader", "true");
         if (r == 0 && client->token)
-                r = add_header(ret_headers, "token", client->token);
+                r = add_header(client, "token", client->token);
         return r;
 }
 
@@ -208,32 +218,6 @@ static int error_of_request(const struct etcd_client *client, CURLcode code) {
         default:
                 return -ETIMEDOUT;
         }
-}
-
-/* Send the framed request, and receive the reply. Returns as etcd_call(). */
-static int transfer(struct etcd_client *client, const char *url, const struct curl_slist *headers) {
-        bool is_tls = strncmp(url, "https:", strlen("https:")) == 0;
-        long n_connects = 0;
-        CURLcode code;
-        int r;
-
-        curl_easy_setopt(client->curl, CURLOPT_URL, url);
-        curl_easy_setopt(client->curl, CURLOPT_HTTP_VERSION,
-                         is_tls || client->is_reused ? CURL_HTTP_VERSION_2TLS
-                                                     : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
-        curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
-        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, client->request.data);
-        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)client->request.length);
-
-        code = curl_easy_perform(client->curl);
-        if (code != CURLE_OK && !client->curl_reason[0])
-                snprintf(client->curl_reason, sizeof(client->curl_reason), "%s", curl_easy_strerror(code));
-        curl_easy_getinfo(client->curl, CURLINFO_NUM_CONNECTS, &n_connects);
-        r = code == CURLE_OK ? grpc_status_error(&client->status) : error_of_request(client, code);
-        if (r < 0 && client->is_reused && n_connects > 0)
-                r = -ETIMEDOUT; /* libcurl may have sent the request twice */
-        client->is_reused = true;
-        return r;
 }
 
 struct request_buffer {
@@ -261,25 +245,102 @@ static void complete_reason(struct etcd_client *client, int error) {
                          error == -EMSGSIZE ? "the reply is too large" : "the reply has no valid content");
 }
 
-/* Call the method at the present endpoint, over the present connection if there is one. */
-static int exchange(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
-                    const ProtobufCMessage **ret_response) {
-        CLEANUP(cleanup_headers) struct curl_slist *headers = NULL;
+/*
+ * Begin to send the request to the present endpoint, over the present connection if there is one. Returns
+ * 0 or -ENOMEM.
+ */
+static int send_request(struct etcd_client *client, enum etcd_method method,
+                        const ProtobufCMessage *request) {
         CLEANUP(cleanup_free) char *url = NULL;
+        bool is_tls = strncmp(etcd_client_endpoint(client), "https:", strlen("https:")) == 0;
         int r;
 
         buf_reset(&client->body);
         client->status = (struct grpc_status){ 0 };
         client->curl_reason[0] = '\0';
+        client->method = method;
         r = pack(&client->request, request);
         if (r == 0 && asprintf(&url, "%s%s", etcd_client_endpoint(client), methods[method].path) < 0)
                 r = -ENOMEM;
         if (r == 0)
-                r = make_headers(client, &headers);
-        if (r == 0 && !client->curl)
+                r = set_headers(client);
+        if (r == 0 && !client->connection)
                 r = connect_to_endpoint(client);
+        if (r < 0)
+                return r;
+
+        curl_easy_setopt(client->curl, CURLOPT_URL, url);
+        curl_easy_setopt(client->curl, CURLOPT_HTTP_VERSION,
+                         is_tls || client->is_reused ? CURL_HTTP_VERSION_2TLS
+                                                     : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+        curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, client->headers);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, client->request.data);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)client->request.length);
+        if (curl_multi_add_handle(client->connection, client->curl) != CURLM_OK)
+                return -ENOMEM;
+        client->is_sent = true;
+        return 0;
+}
+
+/* Wait for the end of the exchange. Returns how it ended. */
+static CURLcode wait_for_reply(struct etcd_client *client) {
+        CURLcode code = CURLE_OUT_OF_MEMORY;
+        const CURLMsg *message;
+        int n_running, n_left;
+        CURLMcode r;
+
+        do {
+                r = curl_multi_perform(client->connection, &n_running);
+                if (r == CURLM_OK && n_running > 0)
+                        r = curl_multi_poll(client->connection, NULL, 0, INT_MAX, NULL);
+        } while (r == CURLM_OK && n_running > 0);
+        message = curl_multi_info_read(client->connection, &n_left);
+        if (message)
+                code = message->data.result;
+        curl_multi_remove_handle(client->connection, client->curl);
+        client->is_sent = false;
+        return code;
+}
+
+/* Receive the reply to the request that was sent. Returns as etcd_call(). */
+static int receive_reply(struct etcd_client *client) {
+        CURLcode code = wait_for_reply(client);
+        long n_connects = 0;
+        int r;
+
+        if (code != CURLE_OK && !client->curl_reason[0])
+                snprintf(client->curl_reason, sizeof(client->curl_reason), "%s", curl_easy_strerror(code));
+        curl_easy_getinfo(client->curl, CURLINFO_NUM_CONNECTS, &n_connects);
+        r = code == CURLE_OK ? grpc_status_error(&client->status) : error_of_request(client, code);
+        if (r < 0 && client->is_reused && n_connects > 0)
+                r = -ETIMEDOUT; /* libcurl may have sent the request twice */
+        client->is_reused = true;
+        return r;
+}
+
+/* Return whether the request is the one that was sent last. */
+static bool is_last_request(const struct etcd_client *client, enum etcd_method method,
+                            const ProtobufCMessage *request) {
+        CLEANUP(buf_deinit) struct buf packed = { 0 };
+
+        return method == client->method && pack(&packed, request) == 0 &&
+               slice_equal(buf_slice(&packed), buf_slice(&client->request));
+}
+
+/*
+ * Call the method at the present endpoint, over the present connection if there is one. Takes the reply to
+ * a request that was sent ahead.
+ */
+static int exchange(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
+                    const ProtobufCMessage **ret_response) {
+        int r = 0;
+
+        if (client->is_sent && !is_last_request(client, method, request))
+                disconnect(client);
+        if (!client->is_sent)
+                r = send_request(client, method, request);
         if (r == 0)
-                r = transfer(client, url, headers);
+                r = receive_reply(client);
         if (r == 0)
                 r = etcd_response_unpack(&client->response, buf_slice(&client->body),
                                          methods[method].response);
@@ -339,6 +400,13 @@ static int call_endpoint(struct etcd_client *client, enum etcd_method method,
         if (moves_on)
                 client->current = (client->current + 1) % client->config.n_endpoints;
         return r;
+}
+
+void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request) {
+        int n_running;
+
+        if (client->is_reused && !client->is_sent && send_request(client, method, request) == 0)
+                curl_multi_perform(client->connection, &n_running);
 }
 
 int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,

@@ -7,7 +7,8 @@
  * is read has not applied it, another renewal makes a readable one. A process that only reads does
  * not renew, and does not try again.
  *
- * The size of the ranges follows the size of what they contained.
+ * The size of the ranges follows the size of what they contained. While the rows of one are loaded, etcd
+ * reads the next one.
  */
 
 #include <errno.h>
@@ -87,47 +88,73 @@ struct number_range {
         uint64_t first, last;
 };
 
-/*
- * Read the range at the revision of the last transaction; to read only, of the header's reading. Returns
- * as etcd_call().
- */
-static int try_range(const struct etcd_load *load, enum row_type type, struct number_range range,
-                     const Etcd__RangeResponse **ret_response) {
-        CLEANUP(buf_deinit) struct buf from = { 0 }, end = { 0 };
-        const char *prefix = load->storage->config.prefix;
-        Etcd__RangeRequest request = ETCD__RANGE_REQUEST__INIT;
+/* The request of a range, and the bytes that it borrows. */
+struct range_request {
+        Etcd__RangeRequest request;
+        struct buf from, end;
+};
 
-        etcd_key_append_number(&from, prefix, type, range.first);
-        if (range.last == UINT64_MAX)
-                etcd_key_append_end(&end, prefix, type);
-        else
-                etcd_key_append_number(&end, prefix, type, range.last + 1);
-        if (buf_failed(&from) || buf_failed(&end))
-                return -ENOMEM;
-        request.key = etcd_bytes(buf_slice(&from));
-        request.range_end = etcd_bytes(buf_slice(&end));
-        request.revision = (int64_t)load->storage->header.holder.mod_revision;
-        request.serializable = !load->storage->config.read_only;
-        return etcd_call(load->storage->client, ETCD_RANGE, &request.base,
-                         (const ProtobufCMessage **)ret_response);
+static void range_request_deinit(struct range_request *range_request) {
+        buf_deinit(&range_request->from);
+        buf_deinit(&range_request->end);
 }
 
 /*
- * Read the range. A leader renews the lease after a third of it, and if the revision is not readable.
- * Returns 0, -EMSGSIZE, or an error of storage_load().
+ * Ask for the range at the revision of the last transaction; to read only, of the header's reading. Returns
+ * 0 or -ENOMEM.
+ */
+static int range_request_init(struct range_request *range_request, const struct etcd_load *load,
+                              enum row_type type, struct number_range range) {
+        const char *prefix = load->storage->config.prefix;
+        Etcd__RangeRequest *request = &range_request->request;
+
+        etcd_key_append_number(&range_request->from, prefix, type, range.first);
+        if (range.last == UINT64_MAX)
+                etcd_key_append_end(&range_request->end, prefix, type);
+        else
+                etcd_key_append_number(&range_request->end, prefix, type, range.last + 1);
+        if (buf_failed(&range_request->from) || buf_failed(&range_request->end))
+                return -ENOMEM;
+
+        etcd__range_request__init(request);
+        request->key = etcd_bytes(buf_slice(&range_request->from));
+        request->range_end = etcd_bytes(buf_slice(&range_request->end));
+        request->revision = (int64_t)load->storage->header.holder.mod_revision;
+        request->serializable = !load->storage->config.read_only;
+        return 0;
+}
+
+/* Returns as etcd_call(). */
+static int try_range(const struct etcd_load *load, enum row_type type, struct number_range range,
+                     const Etcd__RangeResponse **ret_response) {
+        CLEANUP(range_request_deinit) struct range_request range_request = { 0 };
+        int r = range_request_init(&range_request, load, type, range);
+
+        return r < 0 ? r
+                     : etcd_call(load->storage->client, ETCD_RANGE, &range_request.request.base,
+                                 (const ProtobufCMessage **)ret_response);
+}
+
+/* Let etcd read the range that is read next. */
+static void read_range_ahead(const struct etcd_load *load, enum row_type type, struct number_range range) {
+        CLEANUP(range_request_deinit) struct range_request range_request = { 0 };
+
+        if (range_request_init(&range_request, load, type, range) == 0)
+                etcd_call_ahead(load->storage->client, ETCD_RANGE, &range_request.request.base);
+}
+
+/*
+ * Read the range. A leader renews the lease if the revision is not readable. Returns 0, -EMSGSIZE, or an
+ * error of storage_load().
  */
 static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {
         struct etcd_storage *storage = load->storage;
-        const struct election_header *holder = &storage->header.holder;
         bool leads = !storage->config.read_only;
-        bool is_due = leads && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
-        int r = is_due ? -ERANGE : 0;
+        int r;
 
         for (;;) {
                 etcd_storage_report_alive(storage);
-                if (r == -ERANGE && etcd_storage_renew(storage, false) < 0)
-                        return -EIO;
                 r = try_range(load, type, range, ret_response);
                 if (r == 0 || r == -EMSGSIZE || r == -ENOMEM)
                         return r;
@@ -135,7 +162,16 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
                 if (!leads || r == -EINVAL || r == -EACCES)
                         return -EIO;
                 etcd_storage_pause(storage);
+                if (r == -ERANGE && etcd_storage_renew(storage, false) < 0)
+                        return -EIO;
         }
+}
+
+/* Return whether a leader must renew the lease: after a third of it. */
+static bool renewal_is_due(const struct etcd_storage *storage) {
+        const struct election_header *holder = &storage->header.holder;
+
+        return !storage->config.read_only && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
 }
 
 static int load_key_logged(const struct etcd_load *load, enum row_type type, const Etcd__KeyValue *stored) {
@@ -155,34 +191,53 @@ static size_t bytes_of(const Etcd__RangeResponse *response) {
         return n_bytes;
 }
 
+/* Return a number of numbers that is better for the next range: for less bytes, or for more. */
+static uint64_t adapt_length(uint64_t length, const Etcd__RangeResponse *response) {
+        size_t n_bytes = bytes_of(response);
+
+        if (n_bytes < PAGE_BYTES_MIN && length <= UINT64_MAX / 2)
+                return length * 2;
+        return n_bytes > PAGE_BYTES_MAX && length > 1 ? length / 2 : length;
+}
+
+static struct number_range range_from(uint64_t first, uint64_t length, uint64_t last) {
+        return (struct number_range){ first, last - first < length ? last : first + length - 1 };
+}
+
 static int load_table(const struct etcd_load *load, enum row_type type, struct number_range all) {
         uint64_t length = (all.last - all.first) / FIRST_PARTS + 1;
-        struct number_range range = { .first = all.first };
+        struct number_range range = range_from(all.first, length, all.last);
         const Etcd__RangeResponse *response;
-        size_t n_bytes;
+        bool is_last = false, is_due;
         int r;
 
-        for (;;) {
-                range.last = all.last - range.first < length ? all.last : range.first + length - 1;
+        do {
                 r = read_range(load, type, range, &response);
                 if (r == -EMSGSIZE && length > 1) {
                         length /= 2;
+                        range = range_from(range.first, length, all.last);
                         continue;
                 }
-                n_bytes = r == 0 ? bytes_of(response) : 0;
-                for (size_t i = 0; r == 0 && i < response->n_kvs; i++)
-                        r = load_key_logged(load, type, response->kvs[i]);
                 if (r < 0)
                         return r == -EMSGSIZE ? -EIO : r;
-                if (range.last == all.last)
-                        return 0;
 
-                range.first = range.last + 1;
-                if (n_bytes < PAGE_BYTES_MIN && length <= UINT64_MAX / 2)
-                        length *= 2;
-                else if (n_bytes > PAGE_BYTES_MAX && length > 1)
-                        length /= 2;
-        }
+                is_last = range.last == all.last;
+                is_due = renewal_is_due(load->storage);
+                if (!is_last) {
+                        length = adapt_length(length, response);
+                        range = range_from(range.last + 1, length, all.last);
+                        if (!is_due)
+                                read_range_ahead(load, type, range);
+                }
+                for (size_t i = 0; i < response->n_kvs; i++) {
+                        r = load_key_logged(load, type, response->kvs[i]);
+                        if (r < 0)
+                                return r;
+                }
+                if (is_due && etcd_storage_renew(load->storage, false) < 0)
+                        return -EIO;
+        } while (!is_last);
+        return 0;
 }
 
 int etcd_storage_load(struct storage *base, const struct storage_sink *sink) {

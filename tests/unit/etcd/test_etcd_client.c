@@ -46,32 +46,45 @@ static void open_client(struct etcd_config config) {
         cr_assert_eq(etcd_client_new(&client, &config), 0);
 }
 
-/*
- * Put the key if its last change has this revision (0: it does not exist). Sets *ret_succeeded and
- * *ret_revision.
- */
+/* A transaction with one comparison and one put. It has pointers to itself. */
+struct put_if {
+        Etcd__Compare compare, *compares[1];
+        Etcd__PutRequest put;
+        Etcd__RequestOp operation, *operations[1];
+        Etcd__TxnRequest request;
+};
+
+/* Put the key if its last change has this revision; 0: if it does not exist. */
+static void put_if_init(struct put_if *put_if, struct slice key, struct slice value, int64_t revision) {
+        etcd__compare__init(&put_if->compare);
+        etcd__put_request__init(&put_if->put);
+        etcd__request_op__init(&put_if->operation);
+        etcd__txn_request__init(&put_if->request);
+        put_if->compare.target = ETCD__COMPARE__TARGET__MOD;
+        put_if->compare.key = etcd_bytes(key);
+        put_if->compare.target_union_case = ETCD__COMPARE__TARGET_UNION_MOD_REVISION;
+        put_if->compare.mod_revision = revision;
+        put_if->put.key = etcd_bytes(key);
+        put_if->put.value = etcd_bytes(value);
+        put_if->operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_PUT;
+        put_if->operation.request_put = &put_if->put;
+        put_if->compares[0] = &put_if->compare;
+        put_if->operations[0] = &put_if->operation;
+        put_if->request.compare = put_if->compares;
+        put_if->request.success = put_if->operations;
+        put_if->request.n_compare = put_if->request.n_success = 1;
+}
+
+/* As put_if_init(). Sets *ret_succeeded and *ret_revision. */
 static int put_if(struct slice key, struct slice value, int64_t revision, bool *ret_succeeded,
                   int64_t *ret_revision) {
-        Etcd__Compare compare = ETCD__COMPARE__INIT, *compares[] = { &compare };
-        Etcd__PutRequest put = ETCD__PUT_REQUEST__INIT;
-        Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[] = { &operation };
-        Etcd__TxnRequest request = ETCD__TXN_REQUEST__INIT;
         const ProtobufCMessage *message;
         const Etcd__TxnResponse *response;
+        struct put_if put_if;
         int r;
 
-        compare.target = ETCD__COMPARE__TARGET__MOD;
-        compare.key = etcd_bytes(key);
-        compare.target_union_case = ETCD__COMPARE__TARGET_UNION_MOD_REVISION;
-        compare.mod_revision = revision;
-        put.key = etcd_bytes(key);
-        put.value = etcd_bytes(value);
-        operation.request_case = ETCD__REQUEST_OP__REQUEST_REQUEST_PUT;
-        operation.request_put = &put;
-        request.compare = compares;
-        request.success = operations;
-        request.n_compare = request.n_success = 1;
-        r = etcd_call(client, ETCD_TXN, &request.base, &message);
+        put_if_init(&put_if, key, value, revision);
+        r = etcd_call(client, ETCD_TXN, &put_if.request.base, &message);
         if (r < 0)
                 return r;
 
@@ -99,7 +112,7 @@ static void expect_value(struct slice key, struct slice value) {
 }
 
 Test(etcd_client, compares_and_writes_over_one_connection) {
-        int64_t revision, other;
+        int64_t revision = 0, other;
         bool succeeded;
 
         open_client(config_of(process.url, NULL));
@@ -116,6 +129,76 @@ Test(etcd_client, compares_and_writes_over_one_connection) {
         cr_assert_eq(put_if(S("key 99"), S("c"), revision, &succeeded, &other), 0);
         cr_expect(succeeded);
         cr_expect_gt(other, revision);
+}
+
+static bool has_key(struct slice key) {
+        const Etcd__RangeResponse *response;
+
+        cr_assert_eq(get(key, 0, &response), 0);
+        return response->n_kvs > 0;
+}
+
+/* Send a transaction that puts the key, and wait until etcd has executed it. */
+static void put_ahead(struct slice key, struct slice value) {
+        struct etcd_client *caller = client;
+        const char *endpoint = process.url;
+        struct etcd_config config = {
+                .endpoints = &endpoint, .n_endpoints = 1, .timeout_ms = 5000, .max_reply_bytes = 1 << 20
+        };
+        struct put_if put_if;
+
+        put_if_init(&put_if, key, value, 0);
+        etcd_call_ahead(client, ETCD_TXN, &put_if.request.base);
+        open_client(config); /* another one */
+        while (!has_key(key))
+                continue;
+        etcd_client_free(client);
+        client = caller;
+}
+
+Test(etcd_client, executes_a_call_while_the_caller_does_something_else) {
+        const Etcd__RangeResponse *response;
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(process.url, NULL));
+        cr_assert_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), 0);
+        for (int i = 0; i < 3; i++) {
+                char key[16];
+
+                snprintf(key, sizeof(key), "key %d", i);
+                cr_assert_eq(get(S("key"), 0, &response), 0);
+                put_ahead(slice_from_string(key), S("b"));
+                cr_expect(slice_equal(etcd_slice(response->kvs[0]->value), S("a")));
+                cr_assert_eq(put_if(slice_from_string(key), S("b"), 0, &succeeded, &revision), 0);
+                cr_expect(succeeded); /* the reply to what was sent: a second one would have failed */
+        }
+}
+
+Test(etcd_client, another_call_drops_the_one_that_was_sent) {
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(process.url, NULL));
+        cr_assert_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), 0);
+        put_ahead(S("other"), S("b"));
+        expect_value(S("key"), S("a"));
+        cr_assert_eq(put_if(S("other"), S("b"), 0, &succeeded, &revision), 0);
+        cr_expect(!succeeded);
+}
+
+Test(etcd_client, call_that_was_sent_to_a_lost_endpoint_is_open_and_the_next_one_is_used) {
+        const Etcd__RangeResponse *response;
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(proxy.url, process.url));
+        cr_assert_eq(get(S("key"), 0, &response), 0);
+        tcp_proxy_lose(&proxy, 1);
+        put_ahead(S("key"), S("a"));
+        cr_expect_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
+        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+        expect_value(S("key"), S("a"));
 }
 
 Test(etcd_client, uses_the_next_endpoint_if_one_refuses_connections) {
@@ -182,7 +265,7 @@ Test(etcd_client, names_refusals) {
         Etcd__RequestOp operation = ETCD__REQUEST_OP__INIT, *operations[129];
         Etcd__DeleteRangeRequest deletion = ETCD__DELETE_RANGE_REQUEST__INIT;
         const ProtobufCMessage *message;
-        int64_t revision;
+        int64_t revision = 0;
         bool succeeded;
 
         open_client(config_of(process.url, NULL));
