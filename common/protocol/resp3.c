@@ -21,36 +21,32 @@ static int read_line(struct slice *rest, struct slice *ret_line) {
         return 0;
 }
 
-/* Take a decimal number without leading zeros, and its CR LF. */
-static int read_count(struct slice *rest, int64_t *ret_count) {
-        int64_t count = 0;
+/* Take decimal digits without leading zeros, and their CR LF. sign: 1 or -1. */
+static int read_digits(struct slice *rest, int sign, int64_t *ret_number) {
+        int64_t number = 0;
         size_t n = 0;
 
         for (; n < rest->length && rest->data[n] >= '0' && rest->data[n] <= '9'; n++)
-                if ((n == 1 && count == 0) || __builtin_mul_overflow(count, 10, &count) ||
-                    __builtin_add_overflow(count, rest->data[n] - '0', &count))
+                if ((n == 1 && number == 0) || __builtin_mul_overflow(number, 10, &number) ||
+                    __builtin_add_overflow(number, sign * (rest->data[n] - '0'), &number))
                         return -EBADMSG;
         if (n == 0 || rest->length - n < 2 || rest->data[n] != '\r' || rest->data[n + 1] != '\n')
                 return -EBADMSG;
 
-        *ret_count = count;
+        *ret_number = number;
         *rest = (struct slice){ rest->data + n + 2, rest->length - n - 2 };
         return 0;
 }
 
+static int read_count(struct slice *rest, int64_t *ret_count) {
+        return read_digits(rest, 1, ret_count);
+}
+
 static int read_number(struct slice *rest, int64_t *ret_number) {
-        bool negative = rest->length > 0 && rest->data[0] == '-';
-        int r;
-
-        if (negative)
-                *rest = (struct slice){ rest->data + 1, rest->length - 1 };
-
-        r = read_count(rest, ret_number);
-        if (r < 0)
-                return r;
-        if (negative)
-                *ret_number = -*ret_number;
-        return 0;
+        if (rest->length == 0 || rest->data[0] != '-')
+                return read_digits(rest, 1, ret_number);
+        *rest = (struct slice){ rest->data + 1, rest->length - 1 };
+        return read_digits(rest, -1, ret_number);
 }
 
 static int read_blob(struct slice *rest, struct resp3_item *item) {

@@ -169,6 +169,10 @@ static const struct {
         { "a number", S(":42\r\n"), { RESP3_NUMBER, 42, { NULL, 0 } }, 0 },
         { "a number below zero", S(":-1\r\n"), { RESP3_NUMBER, -1, { NULL, 0 } }, 0 },
         { "the largest number", S(":9223372036854775807\r\n"), { RESP3_NUMBER, INT64_MAX, { NULL, 0 } }, 0 },
+        { "the smallest number",
+          S(":-9223372036854775808\r\n"),
+          { RESP3_NUMBER, INT64_MIN, { NULL, 0 } },
+          0 },
 };
 
 Test(resp3_read, takes_one_item_from_the_front) {
