@@ -16,8 +16,11 @@ enum {
 
 #define VERB_BIT_IF_FENCED(...)  VERB_BIT_IF(VERB_IS_FENCED, __VA_ARGS__)
 #define VERB_BIT_IF_STORING(...) VERB_BIT_IF(VERB_STORES_VALUE, __VA_ARGS__)
+#define VERB_BIT_IF_TIMED(...)   VERB_BIT_IF(VERB_NEEDS_TIMESTAMP, __VA_ARGS__)
         ON_FENCED = 0 VERBS(VERB_BIT_IF_FENCED),
         ON_STORING = 0 VERBS(VERB_BIT_IF_STORING),
+        ON_TIMED = 0 VERBS(VERB_BIT_IF_TIMED),
+#undef VERB_BIT_IF_TIMED
 #undef VERB_BIT_IF_STORING
 #undef VERB_BIT_IF_FENCED
 #undef VERB_BIT_IF
@@ -45,17 +48,6 @@ int outcome_from_name(struct slice name, enum outcome *ret_outcome) {
                         return 0;
                 }
         return -EINVAL;
-}
-
-bool outcome_is_in_result(enum outcome outcome) {
-        switch (outcomes[outcome].built_from) {
-        case PAYLOAD_CONSTANT:
-                return true;
-        case PAYLOAD_ENTRY:
-        case PAYLOAD_PAGE:
-                break;
-        }
-        return false;
 }
 
 bool outcome_is_possible(enum verb verb, enum outcome outcome) {

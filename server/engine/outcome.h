@@ -22,7 +22,7 @@
  *
  * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded.
  * ON_KNOWN: all other requests. ON_FENCED: commands with VERB_IS_FENCED. ON_STORING: those with
- * VERB_STORES_VALUE.
+ * VERB_STORES_VALUE. ON_TIMED: those with VERB_NEEDS_TIMESTAMP.
  *
  * built_from: see enum payload_source. For an outcome of a command with VERB_IS_REMEMBERED,
  * outcome_is_in_result() must be true.
@@ -44,7 +44,7 @@
         ERROR(WRONG_NUMBER_OF_ARGUMENTS, "wrong number of arguments", ON_KNOWN, LOG_INFO,                   \
               "wrong number of arguments")                                                                  \
         ERROR(EMPTY_KEY, "empty key", ON_KNOWN & ~ON_SCAN, LOG_INFO, "the key length is zero")              \
-        ERROR(MISSING_TIMESTAMP, "missing timestamp", ON_SET, LOG_INFO, "missing timestamp")                \
+        ERROR(MISSING_TIMESTAMP, "missing timestamp", ON_TIMED, LOG_INFO, "missing timestamp")              \
         ERROR(MALFORMED_TIMESTAMP, "malformed timestamp", ON_KNOWN, LOG_INFO, "malformed timestamp")        \
         ERROR(TIMESTAMP_TOO_FAR, "timestamp too far", ON_KNOWN, LOG_WARNING, OUTCOME_TOO_FAR("timestamp"))  \
         ERROR(FENCE_TOO_FAR, "fence too far", ON_FENCED, LOG_WARNING,                                       \
@@ -89,10 +89,7 @@ enum outcome {
                 N_OUTCOMES,
 };
 
-/*
- * What the payload of a reply is built from. The compiler names each place that must treat a new
- * one.
- */
+/* What the payload of a reply is built from. The compiler names each place that must treat a new one. */
 enum payload_source {
         PAYLOAD_CONSTANT,
         PAYLOAD_ENTRY, /* reply->entry, which the reply owns */
@@ -128,7 +125,9 @@ struct result {
 };
 
 /* Return whether the payload can be built from a struct result alone. Others cannot be remembered. */
-bool outcome_is_in_result(enum outcome outcome);
+static inline bool outcome_is_in_result(enum outcome outcome) {
+        return outcomes[outcome].built_from != PAYLOAD_ENTRY && outcomes[outcome].built_from != PAYLOAD_PAGE;
+}
 
 /* Returns 0, or -EINVAL for a text that is no outcome's name. */
 int outcome_from_name(struct slice name, enum outcome *ret_outcome);

@@ -38,7 +38,7 @@ enum verb {
 enum verb_flags {
         VERB_IS_FENCED = 1,       /* if the key has a fencing token, needs this or a newer token */
         VERB_IS_REMEMBERED = 2,   /* changes state, so a repeated request gets the first reply */
-        VERB_NEEDS_TIMESTAMP = 4, /* a request without a timestamp is refused */
+        VERB_NEEDS_TIMESTAMP = 4, /* a request without a timestamp is refused: has the outcomes ON_TIMED */
         VERB_TAKES_PATTERN = 8,   /* the first argument is a pattern of keys, not a key */
         VERB_STORES_VALUE = 16,   /* store_value() may refuse it: has the outcomes ON_STORING */
         VERB_IS_RENEWED = 32,     /* a repeated request is executed again: its effect may have ended */

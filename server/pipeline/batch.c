@@ -103,23 +103,16 @@ struct pending_reply *batch_add_reply(struct batch *batch, const struct queue_it
         return added;
 }
 
-/* Add the payload of the reply to n_bytes. */
+/* Add what the reply owns to n_bytes. */
 static void add_payload(struct batch *batch, const struct reply *reply) {
         struct hlc fence;
 
-        switch (outcomes[reply->result.outcome].built_from) {
-        case PAYLOAD_ENTRY:
+        if (reply->entry)
                 batch->n_bytes += entry_value(reply->entry).length;
-                if (reply->has_details && entry_fence(reply->entry, &fence))
-                        batch->n_bytes += fence.node.length;
-                break;
-        case PAYLOAD_PAGE:
-                for (size_t i = 0; i < reply->page->n_entries; i++)
-                        batch->n_bytes += entry_key(reply->page->entries[i]).length;
-                break;
-        case PAYLOAD_CONSTANT:
-                break;
-        }
+        if (reply->has_details && entry_fence(reply->entry, &fence))
+                batch->n_bytes += fence.node.length;
+        for (size_t i = 0; reply->page && i < reply->page->n_entries; i++)
+                batch->n_bytes += entry_key(reply->page->entries[i]).length;
 }
 
 void batch_end_reply(struct batch *batch, struct pending_reply *pending, struct version clock) {
