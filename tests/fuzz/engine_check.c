@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "fuzz/engine_check.h"
-#include "engine/disconnect.h"
 
 #include "base/assert.h"
+#include "base/cleanup.h"
 #include "base/glob.h"
 #include "codec/encoder.h"
+#include "engine/disconnect.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
+#include "support/result.h"
 
 /* Length of the effects before the step. */
 struct effects_mark {
@@ -163,10 +165,14 @@ static void compare_page(const struct engine_and_model *both, const struct scan_
 }
 
 static void compare_reply(const struct reply *reply, const struct model_effects *expected) {
-        ASSERT(reply->result.outcome == expected->outcome);
-        ASSERT(reply->result.has_version == expected->has_version);
-        if (reply->result.has_version)
-                ASSERT(is_same_version(reply->result.version, expected->version));
+        CLEANUP(buf_deinit) struct buf given = { 0 }, modelled = { 0 };
+        struct reply of_model = *reply;
+
+        ASSERT(reply->result.outcome == expected->result.outcome);
+        of_model.result = expected->result;
+        reply_append(&given, reply);
+        reply_append(&modelled, &of_model);
+        ASSERT(slice_equal(buf_slice(&given), buf_slice(&modelled)));
         ASSERT((reply->entry != NULL) == (reply->result.outcome == OUTCOME_VALUE));
         ASSERT((reply->page != NULL) == (reply->result.outcome == OUTCOME_PAGE));
         if (reply->entry)

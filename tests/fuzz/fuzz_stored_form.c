@@ -12,6 +12,7 @@
 #include "fuzz/fuzz.h"
 #include "storage/etcd/header.h"
 #include "storage/stored_form.h"
+#include "support/result.h"
 
 #define HEADER      N_ROW_TYPES
 #define ETCD_HEADER (N_ROW_TYPES + 1)
@@ -119,28 +120,31 @@ static struct row make_registration(struct slice *input) {
         return row;
 }
 
+static struct result make_result(struct slice *input) {
+        enum outcome outcome = (enum outcome)input_below(input, N_OUTCOMES);
+        struct result result;
+
+        if (!outcome_is_in_result(outcome))
+                outcome = OUTCOME_DONE; /* the others are never remembered */
+        result = result_extreme(outcome);
+        result.version = make_version(input);
+        result.has_version = input_chance(input, 50);
+        return result;
+}
+
 static struct row make_reply(struct slice *input) {
         struct row row = { .type = ROW_REPLY,
                            .reply = { .number = input_number(input, 7),
                                       .forget_at_ms = (int64_t)input_number(input, 8) } };
-        struct result *result = &row.reply.result;
 
-        result->version = make_version(input);
-        result->outcome = (enum outcome)input_below(input, N_OUTCOMES);
-        if (!outcome_is_in_result(result->outcome))
-                result->outcome = OUTCOME_DONE; /* the others are never remembered */
-        result->has_version = input_chance(input, 50);
+        row.reply.result = make_result(input);
         return row;
 }
 
 static struct row make_execution(struct slice *input) {
-        struct row row = { .type = ROW_EXECUTION };
-        struct executed_request *execution = &row.execution;
+        struct row row = { .type = ROW_EXECUTION, .execution = { .number = 1 + input_number(input, 7) } };
 
-        execution->number = 1 + input_number(input, 7);
-        execution->result.outcome = OUTCOME_DELETED;
-        execution->result.has_version = input_chance(input, 50);
-        execution->result.version = make_version(input);
+        row.execution.result = make_result(input);
         return row;
 }
 

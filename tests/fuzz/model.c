@@ -111,10 +111,9 @@ bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_
 /* 3. Commands: PROTOCOL.md "Commands" and "Errors" */
 
 void model_reply(struct model_effects *effects, enum outcome outcome, const struct version *version) {
-        effects->outcome = outcome;
-        effects->has_version = version;
+        effects->result = (struct result){ .outcome = outcome, .has_version = version };
         if (version)
-                effects->version = *version;
+                effects->result.version = *version;
 }
 
 /* A condition of the console. Returns false if the model has replied to the request. */
@@ -286,9 +285,7 @@ static void remember(struct model *model, const struct request *request, struct 
 
         model->replies[model->n_replies++] = (struct model_reply){
                 .request = request,
-                .outcome = effects->outcome,
-                .has_version = effects->has_version,
-                .version = effects->version,
+                .result = effects->result,
                 .until_ns = (now.mono_ns / 1000000000 + lifetime_s + 1) * 1000000000,
         };
 }
@@ -298,10 +295,10 @@ static void repeat(struct model *model, const struct model_reply *reply, const s
                    struct now now, struct model_effects *effects) {
         if (request->verb == VERB_KEYNOTIFY) {
                 execute(model, request, now, effects);
-                if (outcome_is_error(effects->outcome) || outcome_is_error(reply->outcome))
+                if (outcome_is_error(effects->result.outcome) || outcome_is_error(reply->result.outcome))
                         return;
         }
-        model_reply(effects, reply->outcome, reply->has_version ? &reply->version : NULL);
+        effects->result = reply->result;
 }
 
 void model_request(struct model *model, const struct request *request, struct now now,

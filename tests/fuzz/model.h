@@ -39,9 +39,7 @@ struct model_registration {
 
 struct model_reply {
         const struct request *request;
-        enum outcome outcome;
-        bool has_version;
-        struct version version;
+        struct result result;
         int64_t until_ns;
 };
 
@@ -72,9 +70,7 @@ struct model_change {
 
 /* The effects of one step. */
 struct model_effects {
-        enum outcome outcome;
-        bool has_version;
-        struct version version;
+        struct result result;
         struct slice value; /* OUTCOME_VALUE */
         bool has_details;
         int64_t expires_in_ms; /* 0: never */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "codec/encoder.h"
+#include "support/result.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -34,6 +35,7 @@ static bool has_property(const struct message *message, const char *name, struct
         return n == 1 && slice_equal(found, value);
 }
 
+/* The payloads of results with extreme values. */
 static const struct {
         const char *name;
         enum outcome outcome;
@@ -80,7 +82,7 @@ static const struct {
 
 Test(encoder, encodes_each_outcome_in_both_dialects) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
-                struct reply reply = { .result.outcome = texts[i].outcome };
+                struct reply reply = { .result = result_extreme(texts[i].outcome) };
                 struct message message;
 
                 for (enum dialect dialect = DIALECT_SDK; dialect <= DIALECT_DOCUMENT; dialect++) {
@@ -189,10 +191,10 @@ Test(encoder, omits_a_lifetime_and_a_token_that_the_key_does_not_have) {
 }
 
 Test(encoder, omits_an_absent_version) {
-        struct reply versioned = { .result = { { 1, 2 }, OUTCOME_DONE, true } };
-        struct reply reply = { .result = { { 1, 2 }, OUTCOME_NO_VALUE, false } };
+        struct reply versioned = { .result = result_extreme(OUTCOME_DONE) }, reply = versioned;
         struct message message;
 
+        reply.result.has_version = false;
         encoder_reply(&encoder, &versioned, &message);
         cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
         cr_expect_null(message_property(&message, "__ts").data);

@@ -10,6 +10,8 @@
 #include <xxhash.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
+#include "support/result.h"
 
 /* Index of the line with this name, or where to insert it. */
 static size_t content_find(const struct content *content, const char *name, bool *ret_found) {
@@ -162,24 +164,31 @@ void content_put_registration(struct content *content, struct slice client, stru
         free(user_text);
 }
 
+/* What a client sees of a reply with this result. */
+static char *result_text(struct result result) {
+        CLEANUP(buf_deinit) struct buf buf = { 0 };
+
+        result_append(&buf, result);
+        return strdup(buf_text(&buf));
+}
+
 void content_put_reply(struct content *content, uint64_t number, const struct digest *digest,
                        struct result result, int64_t deadline_ns) {
         char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
+        char *text = result_text(result);
 
         content_put(content, text_of("reply %016" PRIx64, number),
-                    text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
-                            result.outcome, result.has_version, result.version.wall_ms,
-                            result.version.counter, deadline_ns));
+                    text_of("%s deadline %" PRId64 " %s", digest_text, deadline_ns, text));
         free(digest_text);
+        free(text);
 }
 
 void content_put_execution(struct content *content, const struct executed_request *execution) {
-        const struct result *result = &execution->result;
+        char *text = result_text(execution->result);
 
         content_put(content, text_of("execution %03zu", executions_place(execution->number)),
-                    text_of("number %" PRIu64 " outcome %u version %d %" PRId64 ":%u", execution->number,
-                            result->outcome, result->has_version, result->version.wall_ms,
-                            result->version.counter));
+                    text_of("number %" PRIu64 " %s", execution->number, text));
+        free(text);
 }
 
 void content_remove_executions(struct content *content) {

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "engine/outcome.h"
 #include "storage/sqlite/sqlite.h"
+#include "support/result.h"
 
 #define ROOM_NEEDED (256 << 20)
 
@@ -363,6 +364,15 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
+/* version.wall_ms 0: no version. */
+static struct result make_result(enum outcome outcome, struct version version) {
+        struct result result = result_extreme(outcome);
+
+        result.version = version;
+        result.has_version = version.wall_ms != 0;
+        return result;
+}
+
 void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct version version,
                 int64_t deadline_ns) {
         const struct row *last = last_change(disk, ROW_REPLY);
@@ -371,7 +381,7 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
         cr_assert(!last || last->is_removed || last->reply.number < number, "not in ascending order");
         *reply = (struct reply_row){
                 .number = number,
-                .result = { .version = version, .outcome = outcome, .has_version = version.wall_ms != 0 },
+                .result = make_result(outcome, version),
                 .forget_at_ms = timescale_from_deadline(disk->timescale, deadline_ns),
         };
         memcpy(reply->digest.bytes, &number, sizeof(number));
@@ -382,9 +392,7 @@ void disk_reply(struct disk *disk, uint64_t number, enum outcome outcome, struct
 void disk_execute(struct disk *disk, uint64_t number, struct version version) {
         const struct row row = { .type = ROW_EXECUTION,
                                  .execution = { .number = number,
-                                                .result = { .version = version,
-                                                            .outcome = OUTCOME_DELETED,
-                                                            .has_version = version.wall_ms != 0 } } };
+                                                .result = make_result(OUTCOME_DELETED, version) } };
 
         content_put_execution(&disk->expected, &add_row(disk, row)->execution);
 }
