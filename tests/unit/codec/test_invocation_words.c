@@ -12,15 +12,14 @@
 
 #define S SLICE_LITERAL
 
-/* A request with the properties that it requires. */
-static struct invocation decode(struct slice payload) {
+/* With user properties as in a frame. */
+static struct invocation decode_with(struct slice payload, struct slice properties) {
         struct frame_to_store_record record = {
                 .kind = FRAME_REQUEST,
                 .request = { .qos = 1,
                              .response_topic = S("replies"),
                              .correlation_data = S("1"),
-                             .properties = S("\0\4__ts\0\27"
-                                             "1696374425000:0:Client1"),
+                             .properties = properties,
                              .payload = payload },
         };
         struct decoder decoder = { 0 };
@@ -29,6 +28,12 @@ static struct invocation decode(struct slice payload) {
         invocation_decode(&decoder, &record, &invocation);
         cr_expect_eq(invocation_is_accepted(&invocation), invocation.outcome == OUTCOME_DONE);
         return invocation;
+}
+
+/* A request with the properties that it requires. */
+static struct invocation decode(struct slice payload) {
+        return decode_with(payload, S("\0\4__ts\0\27"
+                                      "1696374425000:0:Client1"));
 }
 
 static const struct {
@@ -300,4 +305,47 @@ Test(verb, text_is_matched_exactly_and_in_upper_case) {
         for (size_t i = 0; i < N_ROWS(others); i++)
                 cr_expect_not(verb_from_text(others[i], &verb), "%zu", i);
         cr_expect_eq(verb, VERB_UNKNOWN);
+}
+
+/* Decode the request with no, and with malformed, timestamps. Add the bits of the outcomes. */
+static void add_outcomes(const struct slice *words, enum verb verb, uint64_t *outcomes_seen) {
+        static const struct slice properties[] = { S(""), S("\0\4__ts\0\1x"), S("\0\4__ft\0\1x") };
+        struct buf payload = { 0 };
+
+        append_words(&payload, words);
+        for (size_t i = 0; i < N_ROWS(properties); i++) {
+                struct invocation invocation = decode_with(buf_slice(&payload), properties[i]);
+
+                cr_expect_eq(invocation.request.verb, verb);
+                *outcomes_seen |= UINT64_C(1) << invocation.outcome;
+        }
+        buf_deinit(&payload);
+}
+
+/* Requests with all arguments of these words, four at most. */
+static uint64_t outcomes_of(enum verb verb) {
+        static const struct slice arguments[] = { { NULL, 0 }, S(""),   S("k"), S("1"),
+                                                  S("STOP"),   S("NX"), S("PX") };
+        const size_t n = N_ROWS(arguments);
+        uint64_t outcomes_seen = 0;
+
+        for (size_t i = 0; i < n * n * n * n; i++)
+                add_outcomes((const struct slice[WORDS_MAX]){ verbs[verb].text, arguments[i % n],
+                                                              arguments[i / n % n], arguments[i / n / n % n],
+                                                              arguments[i / n / n / n] },
+                             verb, &outcomes_seen);
+        return outcomes_seen;
+}
+
+/* The errors up to MALFORMED_TIMESTAMP are those of decoding. */
+Test(verb, has_exactly_the_errors_of_its_rows) {
+        for (enum verb verb = 0; verb < N_VERBS; verb++) {
+                uint64_t outcomes_seen = outcomes_of(verb);
+
+                for (enum outcome outcome = OUTCOME_SYNTAX_ERROR; outcome < N_OUTCOMES; outcome++)
+                        cr_expect_eq(outcomes_seen >> outcome & 1,
+                                     outcome <= OUTCOME_MALFORMED_TIMESTAMP &&
+                                             outcome_is_possible(verb, outcome),
+                                     "%s: %s", verbs[verb].label, outcome_name(outcome));
+        }
 }

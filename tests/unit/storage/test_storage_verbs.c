@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "codec/encoder.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "state/state.h"
 #include "storage/sqlite/sqlite.h"
+#include "storage/stored_form.h"
 #include "support/limits.h"
+#include "support/result.h"
 
 #define S SLICE_LITERAL
 
@@ -29,8 +30,7 @@ struct verb_store {
         struct state *state;
         struct effects effects;
         struct reply reply;
-        struct buf encoded; /* the reply as sent */
-        uint64_t number;    /* of the last request in the frames of the plugin */
+        struct buf encoded; /* see reply_append() */
 };
 
 static const struct now now = { .wall_ms = INT64_C(1696374425000), .mono_ns = NS_PER_S };
@@ -73,24 +73,10 @@ static void verb_store_deinit(struct verb_store *store) {
         rmdir(store->directory);
 }
 
-/* Copy what a client sees of the reply. */
-static void encode(struct verb_store *store) {
-        struct encoder encoder = { .node_id = S("StateStore") };
-        struct message message;
-
-        buf_reset(&store->encoded);
-        cr_assert_eq(encoder_reply(&encoder, &store->reply, &message), 0);
-        buf_append_slice(&store->encoded, message.payload);
-        for (size_t i = 0; i < message.n_user_properties; i++) {
-                buf_append_slice(&store->encoded, message.user_properties[i].name);
-                buf_append_string(&store->encoded, "=");
-                buf_append_slice(&store->encoded, message.user_properties[i].value);
-                buf_append_string(&store->encoded, "\n");
-        }
-        encoder_deinit(&encoder);
-}
-
-/* Execute the request in a batch of its own, and commit it. number: in the frames of the plugin. */
+/*
+ * Execute the request in a batch of its own, and commit it. number: in the frames of the plugin; 0: a
+ * request without the plugin, and with a timestamp only if the verb needs it.
+ */
 static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, properties = { 0 };
         struct frame_to_store_record record = {
@@ -108,7 +94,8 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         resp3_append_blob(&payload, verbs[verb].text);
         for (size_t i = 0; i < verbs[verb].n_arguments_min; i++)
                 resp3_append_blob(&payload, i == 0 ? S("k") : S("1"));
-        frame_property_append(&properties, S(PROPERTY_TIMESTAMP), S("1696374425000:0:c"));
+        if (number > 0 || (verbs[verb].flags & VERB_NEEDS_TIMESTAMP))
+                frame_property_append(&properties, S(PROPERTY_TIMESTAMP), S("1696374425000:0:c"));
         record.request.payload = buf_slice(&payload);
         record.request.properties = buf_slice(&properties);
         invocation_decode(&decoder, &record, &invocation);
@@ -118,7 +105,8 @@ static void receive(struct verb_store *store, enum verb verb, uint64_t number) {
         effects_reset(&store->effects);
         reply_deinit(&store->reply);
         engine_request(store->state->engine, &invocation.request, &store->reply, now, &store->effects);
-        encode(store);
+        buf_reset(&store->encoded);
+        reply_append(&store->encoded, &store->reply);
         cr_assert_eq(state_stage(store->state, &store->effects), 0);
         cr_assert_eq(state_make_change_set(store->state, &store->effects, now, &change_set), 0);
         cr_assert_eq(storage_commit(store->storage, &change_set), 0, "%s", verbs[verb].label);
@@ -185,6 +173,53 @@ Test(verbs, that_write_are_fenced_and_remembered) {
                         cr_expect(verbs[verb].flags & VERB_IS_FENCED, "%s", verbs[verb].label);
                         cr_expect(verbs[verb].flags & VERB_IS_REMEMBERED, "%s", verbs[verb].label);
                 }
+}
+
+/*
+ * The store may execute a repeated request without a timestamp again. It must not change a key or a
+ * registration again.
+ */
+Test(verbs, that_change_a_key_again_need_a_timestamp) {
+        for (enum verb verb = 0; verb < N_VERBS; verb++) {
+                struct verb_store store;
+
+                if (verbs[verb].flags & VERB_NEEDS_TIMESTAMP)
+                        continue;
+                verb_store_init(&store);
+                receive(&store, VERB_SET, 1);
+                receive(&store, verb, 0);
+                receive(&store, verb, 0);
+                cr_expect_neq(store.reply.execution, EXECUTION_REPEATED, "%s", verbs[verb].label);
+                cr_expect_eq(store.effects.n_keyed_changes, 0, "%s", verbs[verb].label);
+                verb_store_deinit(&store);
+        }
+}
+
+static struct result *result_of(struct row *row) {
+        return row->type == ROW_REPLY ? &row->reply.result : &row->execution.result;
+}
+
+static void expect_stored(enum row_type type, struct result result) {
+        CLEANUP(buf_deinit) struct buf given = { 0 }, bytes = { 0 }, loaded = { 0 };
+        struct row row = { .type = type };
+
+        if (type == ROW_EXECUTION)
+                row.execution.number = 1;
+        *result_of(&row) = result;
+        result_append(&given, result);
+        stored_row_append(&bytes, &row);
+        cr_assert_eq(stored_row_read(buf_slice(&bytes), type, &row), 0, "%s", buf_text(&given));
+        result_append(&loaded, *result_of(&row));
+        cr_expect_str_eq(buf_text(&loaded), buf_text(&given));
+}
+
+Test(results, are_stored_with_all_their_fields) {
+        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++) {
+                if (!outcome_is_in_result(outcome))
+                        continue;
+                expect_stored(ROW_REPLY, result_extreme(outcome));
+                expect_stored(ROW_EXECUTION, result_extreme(outcome));
+        }
 }
 
 Test(verbs, are_remembered_only_with_results) {
