@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "protocol/resp3.h"
 
 #define BYTES(text)                                                                                         \
         { (const uint8_t *)("" text), sizeof(text) - 1 }
@@ -33,7 +32,6 @@ struct slice engine_key(size_t i) {
 }
 
 void asked_deinit(struct asked *asked) {
-        buf_deinit(&asked->payload);
         buf_deinit(&asked->timestamp);
         buf_deinit(&asked->fence);
 }
@@ -69,6 +67,7 @@ static struct hlc take_hlc(struct slice *input, const struct input_context *arou
 static void take_set(struct slice *input, struct request *request) {
         static const int64_t px_ms[] = { 1, 2, 10, 100, 1000, 60000, INT64_MAX / 1000000, INT64_MAX };
 
+        request->value = engine_values[input_below(input, N_VALUES)];
         request->condition = (enum set_condition)input_below(input, 3);
         if (request->condition == SET_IF_ABSENT_OR_EQUAL)
                 request->expected = engine_values[input_below(input, N_VALUES)];
@@ -78,15 +77,29 @@ static void take_set(struct slice *input, struct request *request) {
         request->wants_persistence = input_chance(input, 50);
 }
 
-/* The fields of the request that identify it. */
-static void write_payload(const struct request *request, struct buf *payload) {
-        uint64_t numbers[] = { request->verb, request->condition, (uint64_t)request->px_ms, request->stop };
-
-        for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
-                resp3_append_array(payload, numbers[i]);
-        resp3_append_blob(payload, request->key);
-        resp3_append_blob(payload, request->value);
-        resp3_append_blob(payload, request->expected);
+static void take_arguments(struct slice *input, struct request *request) {
+        switch (request->verb) {
+        case VERB_SET:
+                take_set(input, request);
+                break;
+        case VERB_GET:
+                request->wants_details = input_chance(input, 50);
+                break;
+        case VERB_VDEL:
+                request->value = engine_values[input_below(input, N_VALUES)];
+                break;
+        case VERB_KEYNOTIFY:
+                request->stop = input_chance(input, 30);
+                break;
+        case VERB_SCAN:
+                request->key = slice_from_string(input_chance(input, 50) ? "*" : "[!k]*");
+                if (input_chance(input, 10))
+                        request->value = SLICE_LITERAL("000000000000000000000000");
+                break;
+        case VERB_DEL:
+        case VERB_UNKNOWN:
+                break;
+        }
 }
 
 /* A request of the console. */
@@ -101,7 +114,8 @@ static void take_clocks(struct slice *input, const struct input_context *around,
         struct request *request = &asked->request;
         uint8_t choice;
 
-        request->has_timestamp = input_chance(input, 70) || request->verb == VERB_SET;
+        request->has_timestamp =
+                input_chance(input, 70) || (verbs[request->verb].flags & VERB_NEEDS_TIMESTAMP);
         if (request->has_timestamp) {
                 request->timestamp = take_hlc(input, around);
                 hlc_append(&asked->timestamp, request->timestamp, HLC_UNPADDED);
@@ -122,6 +136,7 @@ static void take_clocks(struct slice *input, const struct input_context *around,
 
 void engine_take_request(struct slice *input, const struct input_context *around, struct asked *ret_asked) {
         struct request *request = &ret_asked->request;
+        const uint8_t *begin = input->data;
         size_t client;
 
         *ret_asked = (struct asked){ 0 };
@@ -130,19 +145,8 @@ void engine_take_request(struct slice *input, const struct input_context *around
         client = input_below(input, N_CLIENTS);
         request->client = engine_clients[client];
         request->connection = engine_connection(around, client);
-        if (request->verb == VERB_SET || request->verb == VERB_VDEL)
-                request->value = engine_values[input_below(input, N_VALUES)];
-        if (request->verb == VERB_SET)
-                take_set(input, request);
-        if (request->verb == VERB_GET)
-                request->wants_details = input_chance(input, 50);
-        if (request->verb == VERB_KEYNOTIFY)
-                request->stop = input_chance(input, 30);
-        if (request->verb == VERB_SCAN) {
-                request->key = slice_from_string(input_chance(input, 50) ? "*" : "[!k]*");
-                if (input_chance(input, 10))
-                        request->value = SLICE_LITERAL("000000000000000000000000");
-        }
+        take_arguments(input, request);
+        request->payload = (struct slice){ begin, (size_t)(input->data - begin) }; /* what identifies it */
 
         take_clocks(input, around, ret_asked);
         request->response_topic = slice_from_string(input_chance(input, 80) ? "replies" : "other/replies");
@@ -150,8 +154,6 @@ void engine_take_request(struct slice *input, const struct input_context *around
         request->correlation_data.data = ret_asked->correlation;
         request->correlation_data.length = input_chance(input, 70) ? 16 : 4;
         request->expiry_s = input_chance(input, 50) ? 0 : (uint32_t)input_number(input, 2);
-        write_payload(request, &ret_asked->payload);
-        request->payload = buf_slice(&ret_asked->payload);
 }
 
 void engine_take_disconnect(struct slice *input, struct input_context *around, uint64_t *connections,

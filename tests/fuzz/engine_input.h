@@ -16,10 +16,10 @@ extern const struct slice engine_clients[N_CLIENTS];
 /* One of the N_KEYS keys is too long for a notify topic. */
 struct slice engine_key(size_t i);
 
-/* A request with the memory that it borrows. */
+/* A request with the memory that it borrows. It borrows its payload from the input. */
 struct asked {
         struct request request;
-        struct buf payload, timestamp, fence;
+        struct buf timestamp, fence;
         uint8_t correlation[16];
 };
 void asked_deinit(struct asked *asked);

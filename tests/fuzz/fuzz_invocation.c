@@ -200,7 +200,7 @@ static void check_request(const struct message *message, const struct request *r
         struct hlc hlc;
 
         ASSERT(request->has_timestamp == (timestamp.data != NULL));
-        ASSERT(request->has_timestamp || request->verb != VERB_SET);
+        ASSERT(request->has_timestamp || !(verbs[request->verb].flags & VERB_NEEDS_TIMESTAMP));
         ASSERT(!request->has_timestamp || hlc_parse(timestamp, &hlc) == 0);
         ASSERT(request->has_fence == (fence.data && (verbs[request->verb].flags & VERB_IS_FENCED)));
         ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
