@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -74,14 +73,10 @@ static void choose_fence(struct world *world, struct sim_request *request) {
 }
 
 static void choose(struct world *world, struct sim_request *request) {
-        static const enum verb choices[] = {
-                VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,       VERB_GET,
-                VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN
-        };
-
         request->key = random_below(&world->random, N_KEYS);
         request->is_single = world->broker.has_plugin && random_chance(&world->random, 50);
-        request->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
+        request->verb = random_chance(&world->random, 20) ? VERB_SET
+                                                          : (enum verb)random_below(&world->random, N_VERBS);
         if (request->verb == VERB_GET && world->faults.redelivers)
                 request->verb = VERB_KEYNOTIFY;
         if (request->verb == VERB_KEYNOTIFY && is_other_pending(world, request))
@@ -94,7 +89,7 @@ static void choose(struct world *world, struct sim_request *request) {
                 choose_set(world, request);
         if (verbs[request->verb].flags & VERB_IS_FENCED)
                 choose_fence(world, request);
-        if (request->verb == VERB_SET || random_chance(&world->random, 70))
+        if ((verbs[request->verb].flags & VERB_NEEDS_TIMESTAMP) || random_chance(&world->random, 70))
                 request->timestamp = (struct hlc){
                         .wall_ms = WALL_MS + world->now.mono_ns / NS_PER_MS,
                         .counter = request->id,

@@ -290,7 +290,7 @@ static void check_reply(const struct truth *truth, struct sim_request *request, 
  * only its number identifies is executed again after an error.
  */
 static void check_same(const struct sim_request *before, const struct sim_request *request) {
-        bool is_write = request->verb == VERB_SET || request->verb == VERB_DEL || request->verb == VERB_VDEL;
+        bool is_write = verbs[request->verb].access == ACCESS_WRITE;
         bool may_differ = before->is_failed || (before->is_single && outcome_is_error(before->outcome));
 
         if (before->has_reply && !may_differ && !request->is_failed && is_write)
