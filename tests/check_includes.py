@@ -81,7 +81,7 @@ ROOMS = {
             "systemd/sd-daemon.h uv.h"),
     "ctl": ("base protocol election engine etcd storage/sqlite storage/etcd exports config mqtt",
             "curl/curl.h jansson.h mosquitto.h mqtt_protocol.h uv.h"),
-    "man": ("config ctl", ""),
+    "man": ("config ctl engine", ""),
     "": ("base config app", ""),  # server/main.c
 }
 ROOMS = {room: (set(rooms.split()), set(libraries.split())) for room, (rooms, libraries) in ROOMS.items()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Fills the lists of a manual page: reads a table that print_tables wrote, then a page for scdoc. A line
-# @name@ of the page stands for a list.
+# @name@ of the page stands for a list; in a line, @read@ and @write@ stand for the verbs of this access.
 #
 # usage: awk -v version=VERSION -f lists.awk TABLE PAGE
 
@@ -15,6 +15,7 @@ BEGIN {
 # Read the table.
 FILENAME == ARGV[1] && $1 == "command" { commands[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4; next }
 FILENAME == ARGV[1] && $1 == "help"    { help[$2] = help[$2] $3 "\n"; next }
+FILENAME == ARGV[1] && $1 == "verb"    { verbs[$3] = verbs[$3] (verbs[$3] == "" ? "" : ", ") $2; next }
 FILENAME == ARGV[1] && $1 == "words"   { next } # for the shell completions
 FILENAME == ARGV[1]                    { rows[++n_rows] = $0; next }
 
@@ -23,7 +24,7 @@ FILENAME == ARGV[1]                    { rows[++n_rows] = $0; next }
 /^@commands@$/     { for (i = 1; i <= n_commands; i++) command(commands[i]); next }
 /^@options@$/      { options_of(""); next }
 /^@[a-z-]*@$/      { print "lists.awk: no such list: " $0 >"/dev/stderr"; exit 1 }
-                   { gsub(/@version@/, version); print }
+                   { gsub(/@version@/, version); gsub(/@read@/, verbs["read"]); gsub(/@write@/, verbs["write"]); print }
 
 # Escape text for scdoc.
 function literal(text) {

@@ -9,6 +9,7 @@
  *              expected value, "live" or "restart"
  *     command  name, arguments, summary
  *     help     name of the command, one line of its help
+ *     verb     command of the protocol, "read" or "write"
  *     words    name of the command, its first argument (empty: these are the first arguments), words
  *              separated by blanks, or FILE
  *
@@ -21,6 +22,7 @@
 
 #include "config/config.h"
 #include "ctl/command_options.h"
+#include "engine/verb.h"
 
 static const char *or_empty(const char *text) {
         return text ? text : "";
@@ -60,6 +62,10 @@ static void print_ctl_option(const struct option *option) {
 
 int main(int n_arguments, char **arguments) {
         if (n_arguments == 2 && strcmp(arguments[1], "statestored") == 0) {
+#define PRINT_VERB(symbol, name, access, ...)                                                               \
+        printf("verb\t%s\t%s\n", #symbol, (access) == ACCESS_READ ? "read" : "write");
+                VERBS(PRINT_VERB)
+#undef PRINT_VERB
                 for (size_t i = 0; i < n_config_options; i++)
                         print_option(&config_options[i], "");
         } else {
