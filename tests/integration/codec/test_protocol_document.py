@@ -12,7 +12,7 @@ from support.control import Control
 from support.documents import HLC, Versions, blocks_of, headings_of
 from support.double import Double
 from support.hlc import wall_ms
-from support.process import REPOSITORY
+from support.process import BUILD, REPOSITORY
 
 DOCUMENT = "common/protocol/PROTOCOL.md"
 CLIENT, RESPONSE_TOPIC, CORRELATION = "client1", "clients/client1/replies", b"0123456789abcdef"
@@ -149,6 +149,13 @@ def test_the_store_behaves_like_the_example_with_a_packet_size(make_site, connec
     site = make_site(f"max_packet_size {block.argument(PACKET_SIZE)}")
     site.start_store()
     play(connect(site.broker.port), block)
+
+
+def test_each_command_has_an_example():
+    rows = [line.split("\t") for line in (BUILD / "server" / "man" / "options.tsv").read_text().splitlines()]
+    sent = {bytes_of(payload).split(b"\r\n")[2].decode()
+            for block in EXCHANGES for word, payload, _ in steps_of(block) if word == "request"}
+    assert {row[1] for row in rows if row[0] == "verb"} <= sent
 
 
 def packet_of(block):
