@@ -74,9 +74,9 @@ int etcd_call(struct etcd_client *client, enum etcd_method method, const Protobu
 
 /*
  * Send the request of the next call now, so that etcd executes it while the caller does something else. The
- * response of the last call stays valid. The next etcd_call() with this request takes the reply, or makes
- * the call as if this function had not been called: after a failure, for example. If the next call is
- * another one, this request is dropped, with its connection, and its outcome is open. If there is no connection, nothing is sent.
+ * response of the last call stays valid. The next etcd_call() with this request takes the reply; after a
+ * failure, it goes on as always. If the next call is another one, this request is dropped with its
+ * connection, and its outcome is open: so only read ahead. Without a connection nothing is sent.
  */
 void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request);
 
