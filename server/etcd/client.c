@@ -10,21 +10,22 @@
  *
  * If a reused connection ends before a reply, libcurl sends the request again on a new one by
  * itself. The first copy may be executed, so an error on a new connection in place of a reused one
- * leaves the outcome open.
+ * leaves the outcome open, and so does a failure to make the new one.
  *
  * There is no grpc-timeout: etcd would cancel a transaction without undoing it. The time-out is of
  * this client, and ends the connection, so that a peer that has ended silently is not used again.
+ * It is not libcurl's, which would count from the sending, and drop a reply that waits to be read.
  */
 
 #include "etcd/client.h"
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/system_clock.h"
 #include "etcd/grpc.h"
 #include "etcd/response.h"
 
@@ -152,7 +153,6 @@ static int connect_to_endpoint(struct etcd_client *client) {
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
         curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_reason);
         curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, receive_header);
         curl_easy_setopt(curl, CURLOPT_HEADERDATA, client);
@@ -201,6 +201,8 @@ static int set_headers(struct etcd_client *client) {
 
 /* Return the error of a request that failed with this code. */
 static int error_of_request(const struct etcd_client *client, CURLcode code) {
+        long n_sent = 0; /* bytes, over the connection before */
+
         switch (code) {
         case CURLE_COULDNT_RESOLVE_HOST:
         case CURLE_COULDNT_CONNECT:
@@ -210,7 +212,8 @@ static int error_of_request(const struct etcd_client *client, CURLcode code) {
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_URL_MALFORMAT:
         case CURLE_UNSUPPORTED_PROTOCOL:
-                return -ENOTCONN;
+                curl_easy_getinfo(client->curl, CURLINFO_REQUEST_SIZE, &n_sent);
+                return n_sent > 0 ? -ETIMEDOUT : -ENOTCONN;
         case CURLE_WRITE_ERROR:
                 return client->is_too_large ? -EMSGSIZE : -ENOMEM;
         case CURLE_OUT_OF_MEMORY:
@@ -282,21 +285,26 @@ static int send_request(struct etcd_client *client, enum etcd_method method,
         return 0;
 }
 
-/* Wait for the end of the exchange. Returns how it ended. */
+/* Wait for the end of the exchange, or until the time-out. Returns how it ended. */
 static CURLcode wait_for_reply(struct etcd_client *client) {
-        CURLcode code = CURLE_OUT_OF_MEMORY;
+        int64_t end_ms = system_clock_mono_ms() + client->config.timeout_ms, left_ms;
+        CURLcode code = CURLE_OPERATION_TIMEDOUT;
         const CURLMsg *message;
-        int n_running, n_left;
+        int n_running, n_messages;
         CURLMcode r;
 
-        do {
+        for (;;) {
                 r = curl_multi_perform(client->connection, &n_running);
-                if (r == CURLM_OK && n_running > 0)
-                        r = curl_multi_poll(client->connection, NULL, 0, INT_MAX, NULL);
-        } while (r == CURLM_OK && n_running > 0);
-        message = curl_multi_info_read(client->connection, &n_left);
+                left_ms = end_ms - system_clock_mono_ms();
+                if (r != CURLM_OK || n_running == 0 || left_ms <= 0)
+                        break;
+                curl_multi_poll(client->connection, NULL, 0, (int)left_ms, NULL);
+        }
+        message = curl_multi_info_read(client->connection, &n_messages);
         if (message)
                 code = message->data.result;
+        else if (r != CURLM_OK)
+                code = CURLE_OUT_OF_MEMORY;
         curl_multi_remove_handle(client->connection, client->curl);
         client->is_sent = false;
         return code;

@@ -22,7 +22,7 @@ struct etcd_config {
         const char *ca_file;                     /* PEM; NULL: the certificate authorities of the system */
         const char *certificate_file, *key_file; /* PEM; of this client */
         const char *user, *password;
-        int64_t timeout_ms;     /* of a call at one endpoint */
+        int64_t timeout_ms;     /* of a call at one endpoint: 1 to INT_MAX */
         size_t max_reply_bytes; /* a larger reply is not read: -EMSGSIZE */
 };
 
@@ -74,9 +74,10 @@ int etcd_call(struct etcd_client *client, enum etcd_method method, const Protobu
 
 /*
  * Send the request of the next call now, so that etcd executes it while the caller does something else. The
- * response of the last call stays valid. The next etcd_call() with this request takes the reply; after a
- * failure, it goes on as always. If the next call is another one, this request is dropped with its
- * connection, and its outcome is open: so only read ahead. Without a connection nothing is sent.
+ * response of the last call stays valid; etcd_client_reason() does not. The next etcd_call() with this
+ * request returns what became of it. If the next call is another one, this request is dropped with its
+ * connection, and its outcome is open: so only read ahead. Without a connection, behind another request
+ * that was sent ahead, or without memory, nothing is sent, and etcd_call() sends the request.
  */
 void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request);
 

@@ -6,9 +6,9 @@
 /*
  * The version of the form of all that is stored: user_version in SQLite, the first bytes of the header in
  * etcd. Raise it with each change of a form of this file, of the name of an outcome that can be remembered,
- * of a table in SQLite, or of a key or the header in etcd: tests/unit/storage/test_storage_form.c has the
- * present ones. A statestored with another version then says so instead of calling the data damaged. No
- * version below 9 was released.
+ * of a table in SQLite, or of a key, a value or the header in etcd: tests/unit/storage/test_storage_form.c
+ * has the present rows, headers and keys. A statestored with another version then says so instead of calling
+ * the data damaged. No version below 9 was released.
  */
 #define STORED_FORM_VERSION 9
 

@@ -118,6 +118,13 @@ void tcp_proxy_stop(struct tcp_proxy *proxy) {
                         close_connection(proxy, i);
 }
 
+void tcp_proxy_reset(struct tcp_proxy *proxy) {
+        for (size_t i = 0; i < TCP_PROXY_CONNECTIONS; i++)
+                setsockopt(proxy->sockets[i][CLIENT], SOL_SOCKET, SO_LINGER,
+                           &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+        tcp_proxy_stop(proxy);
+}
+
 void tcp_proxy_lose(struct tcp_proxy *proxy, int n_connections) {
         atomic_store(&proxy->n_losses, n_connections);
 }

@@ -29,6 +29,9 @@ struct tcp_proxy {
 void tcp_proxy_start(struct tcp_proxy *proxy, const char *server_url);
 void tcp_proxy_stop(struct tcp_proxy *proxy);
 
+/* As tcp_proxy_stop(), and reset the connections of clients: what they have sent may be lost. */
+void tcp_proxy_reset(struct tcp_proxy *proxy);
+
 /*
  * From now on lose everything that the server sends, on this number of connections in turn: on each
  * one, present or later, until the client closes it.

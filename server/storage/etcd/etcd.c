@@ -76,9 +76,10 @@ static int read_header_value(struct etcd_storage *storage, const Etcd__KeyValue 
                 ret_header->holder.mod_revision = (uint64_t)stored->mod_revision;
                 return 0;
         }
-        snprintf(storage->header_fault, sizeof(storage->header_fault), "cannot use \"%s\" in etcd: %s",
-                 LOG_TEXT(buf_slice(&storage->header_key)),
-                 r == -EPROTONOSUPPORT ? stored_form_explain(version).text : "it is damaged");
+        snprintf(storage->header_fault, sizeof(storage->header_fault),
+                 "the header in etcd cannot be used: %s; its key is \"%s\"",
+                 r == -EPROTONOSUPPORT ? stored_form_explain(version).text : "it is damaged",
+                 LOG_TEXT(buf_slice(&storage->header_key)));
         return -EBADMSG;
 }
 
@@ -167,8 +168,11 @@ static int require_no_rows(struct etcd_storage *storage, struct storage_etcd_rea
                 return r;
 
         r = storage_etcd_observe(&storage->storage, reading);
-        if (r < 0)
+        if (r < 0) {
+                log_limited(&storage->log_limit, LOG_ERROR, "cannot lead: %s",
+                            storage_etcd_reason(&storage->storage));
                 return r;
+        }
         if (reading->election.header.mod_revision > 0)
                 return STORAGE_ETCD_LOST;
         log_limited(&storage->log_limit, LOG_ERROR,
@@ -319,7 +323,8 @@ static int build_transaction(struct etcd_storage *storage, struct etcd_header *h
 /*
  * Add the new header to the transaction, which may have operations already, and send it until its
  * outcome is known. Sets the id and the times of the header. If it is stored, it becomes
- * storage->header. Returns as storage_etcd_win(); *ret_present is set only with STORAGE_ETCD_LOST.
+ * storage->header. Returns as storage_etcd_win(). *ret_present is set only with STORAGE_ETCD_LOST; it is
+ * zeros with storage->header_fault.
  */
 static int send_header(struct etcd_storage *storage, struct etcd_header *header,
                        struct storage_etcd_reading *ret_present) {
@@ -387,6 +392,7 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
         struct etcd_storage *storage = (struct etcd_storage *)base;
         uint64_t revision = reading->election.header.mod_revision;
         struct now now = { .wall_ms = system_clock_wall_ms_rounded_up() };
+        struct storage_etcd_reading present;
         struct etcd_header header;
         int r;
 
@@ -408,11 +414,15 @@ int storage_etcd_win(struct storage *base, struct storage_etcd_reading *reading,
 
         storage->header = reading->header;
         transaction_reset(&storage->transaction);
-        r = send_header(storage, &header, reading);
-        if (r != STORAGE_ETCD_LOST || !storage->header_fault[0])
+        r = send_header(storage, &header, &present);
+        if (r != STORAGE_ETCD_LOST)
                 return r;
-        log_error("%s", storage->header_fault);
-        return -EBADMSG;
+        if (storage->header_fault[0]) {
+                log_limited(&storage->log_limit, LOG_ERROR, "cannot lead: %s", storage->header_fault);
+                return -EBADMSG;
+        }
+        *reading = present;
+        return STORAGE_ETCD_LOST;
 }
 
 int storage_etcd_give_up(struct storage *base) {

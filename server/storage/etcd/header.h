@@ -22,8 +22,9 @@ struct etcd_header {
  * As the functions of storage/stored_form.h. -EBADMSG also if a time is negative, or the lease is
  * not within its limits.
  *
- * STORED_FORM_VERSION is in the first four bytes, in all versions. etcd_header_read() returns
- * -EPROTONOSUPPORT for another one, with that one in *ret_version.
+ * STORED_FORM_VERSION is in the first four bytes, in all versions, under the same key and with the same
+ * checksum (keys.h). etcd_header_read() returns -EPROTONOSUPPORT for another one, with that one in
+ * *ret_version.
  */
 void etcd_header_append(struct buf *buf, const struct etcd_header *header);
 int etcd_header_read(struct slice bytes, struct etcd_header *ret_header, uint32_t *ret_version);

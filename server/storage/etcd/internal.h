@@ -19,7 +19,7 @@ struct etcd_storage {
         struct transaction transaction; /* the present or the last one */
 
         /* Why the header that was read last cannot be used; empty: it can, or was not read. */
-        char header_fault[LOG_TEXT_MAX + sizeof(struct stored_form_text) + 32];
+        char header_fault[LOG_TEXT_MAX + sizeof(struct stored_form_text) + 64];
 
         /* What is stored. Before this process has won: the header that it has read. */
         struct etcd_header header; /* with holder.mod_revision; read_only: the revision that was read */

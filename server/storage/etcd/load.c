@@ -100,8 +100,8 @@ static void range_request_deinit(struct range_request *range_request) {
 }
 
 /*
- * Ask for the range at the revision of the last transaction; to read only, of the header's reading. Returns
- * 0 or -ENOMEM.
+ * Make the request of the range at the revision of the last transaction; to read only, of the header's
+ * reading. Returns 0 or -ENOMEM.
  */
 static int range_request_init(struct range_request *range_request, const struct etcd_load *load,
                               enum row_type type, struct number_range range) {
@@ -143,9 +143,16 @@ static void read_range_ahead(const struct etcd_load *load, enum row_type type, s
                 etcd_call_ahead(load->storage->client, ETCD_RANGE, &range_request.request.base);
 }
 
+/* Return whether a leader must renew the lease: after a third of it. */
+static bool renewal_is_due(const struct etcd_storage *storage) {
+        const struct election_header *holder = &storage->header.holder;
+
+        return !storage->config.read_only && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
+}
+
 /*
- * Read the range. A leader renews the lease if the revision is not readable. Returns 0, -EMSGSIZE, or an
- * error of storage_load().
+ * Read the range. After a failure, a leader renews the lease if that is due, or if the revision is not
+ * readable. Returns 0, -EMSGSIZE, or an error of storage_load().
  */
 static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {
@@ -162,16 +169,9 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
                 if (!leads || r == -EINVAL || r == -EACCES)
                         return -EIO;
                 etcd_storage_pause(storage);
-                if (r == -ERANGE && etcd_storage_renew(storage, false) < 0)
+                if ((r == -ERANGE || renewal_is_due(storage)) && etcd_storage_renew(storage, false) < 0)
                         return -EIO;
         }
-}
-
-/* Return whether a leader must renew the lease: after a third of it. */
-static bool renewal_is_due(const struct etcd_storage *storage) {
-        const struct election_header *holder = &storage->header.holder;
-
-        return !storage->config.read_only && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
 }
 
 static int load_key_logged(const struct etcd_load *load, enum row_type type, const Etcd__KeyValue *stored) {
@@ -204,6 +204,14 @@ static struct number_range range_from(uint64_t first, uint64_t length, uint64_t 
         return (struct number_range){ first, last - first < length ? last : first + length - 1 };
 }
 
+static int load_rows(const struct etcd_load *load, enum row_type type, const Etcd__RangeResponse *response) {
+        int r = 0;
+
+        for (size_t i = 0; i < response->n_kvs && r == 0; i++)
+                r = load_key_logged(load, type, response->kvs[i]);
+        return r;
+}
+
 static int load_table(const struct etcd_load *load, enum row_type type, struct number_range all) {
         uint64_t length = (all.last - all.first) / FIRST_PARTS + 1;
         struct number_range range = range_from(all.first, length, all.last);
@@ -211,32 +219,28 @@ static int load_table(const struct etcd_load *load, enum row_type type, struct n
         bool is_last = false, is_due;
         int r;
 
-        do {
+        while (!is_last) {
                 r = read_range(load, type, range, &response);
+                is_due = renewal_is_due(load->storage);
                 if (r == -EMSGSIZE && length > 1) {
                         length /= 2;
                         range = range_from(range.first, length, all.last);
-                        continue;
-                }
-                if (r < 0)
+                } else if (r < 0) {
                         return r == -EMSGSIZE ? -EIO : r;
-
-                is_last = range.last == all.last;
-                is_due = renewal_is_due(load->storage);
-                if (!is_last) {
+                } else {
+                        is_last = range.last == all.last;
                         length = adapt_length(length, response);
-                        range = range_from(range.last + 1, length, all.last);
-                        if (!is_due)
+                        if (!is_last)
+                                range = range_from(range.last + 1, length, all.last);
+                        if (!is_last && !is_due) /* the renewal would drop it */
                                 read_range_ahead(load, type, range);
-                }
-                for (size_t i = 0; i < response->n_kvs; i++) {
-                        r = load_key_logged(load, type, response->kvs[i]);
+                        r = load_rows(load, type, response);
                         if (r < 0)
                                 return r;
                 }
                 if (is_due && etcd_storage_renew(load->storage, false) < 0)
                         return -EIO;
-        } while (!is_last);
+        }
         return 0;
 }
 

@@ -4,11 +4,13 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/system_clock.h"
 #include "etcd/client.h"
 #include "support/etcd_process.h"
 #include "support/tcp_proxy.h"
@@ -199,6 +201,38 @@ Test(etcd_client, call_that_was_sent_to_a_lost_endpoint_is_open_and_the_next_one
         cr_expect_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
         cr_expect_str_eq(etcd_client_endpoint(client), process.url);
         expect_value(S("key"), S("a"));
+}
+
+/* libcurl sends it again on a new connection, which is refused. */
+Test(etcd_client, call_on_a_connection_that_is_reset_is_an_open_outcome) {
+        const Etcd__RangeResponse *response;
+        int64_t revision;
+        bool succeeded;
+
+        open_client(config_of(proxy.url, NULL));
+        cr_assert_eq(get(S("key"), 0, &response), 0);
+        tcp_proxy_lose(&proxy, 1);
+        put_ahead(S("key"), S("a"));
+        tcp_proxy_reset(&proxy);
+        cr_expect_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
+        tcp_proxy_start(&proxy, process.url);
+}
+
+Test(etcd_client, time_out_of_a_call_that_was_sent_does_not_count_before_it_is_waited_for) {
+        struct etcd_config config = config_of(process.url, NULL);
+        const Etcd__RangeResponse *response;
+        int64_t revision, begun_ms;
+        bool succeeded;
+
+        config.timeout_ms = 2000;
+        open_client(config);
+        cr_assert_eq(get(S("key"), 0, &response), 0);
+        begun_ms = system_clock_mono_ms();
+        put_ahead(S("key"), S("a"));
+        while (system_clock_mono_ms() - begun_ms < config.timeout_ms)
+                poll(NULL, 0, 100);
+        cr_assert_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), 0);
+        cr_expect(succeeded);
 }
 
 Test(etcd_client, uses_the_next_endpoint_if_one_refuses_connections) {

@@ -63,10 +63,19 @@ static void inject(struct injected one) {
         injected[n_injected++] = one;
 }
 
+static bool ranges_are_too_large; /* until the next transaction; after 10 ms */
+
 int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
                      const ProtobufCMessage **ret_response) {
+        int64_t asked_ns = system_clock_mono_ns();
         struct injected first = injected[0];
 
+        ranges_are_too_large = ranges_are_too_large && method != ETCD_TXN;
+        if (ranges_are_too_large) {
+                while (system_clock_mono_ns() - asked_ns < 10 * NS_PER_MS)
+                        continue;
+                return -EMSGSIZE;
+        }
         if (method != ETCD_TXN || n_injected == 0)
                 return __real_etcd_call(client, method, request, ret_response);
         memmove(&injected[0], &injected[1], --n_injected * sizeof(injected[0]));
@@ -435,6 +444,19 @@ Test(etcd_storage, loading_renews_the_lease) {
                 cr_assert_eq(load(&member), 0);
                 cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         }
+}
+
+/* Without a renewal there would be no smaller range at last. */
+Test(etcd_storage, loading_renews_the_lease_while_ranges_are_too_large) {
+        struct storage_etcd_config config = config_of("a");
+
+        config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
+        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
+        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
+        cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
+        ranges_are_too_large = true;
+        cr_expect_eq(load(&member), 0);
+        cr_expect(!ranges_are_too_large);
 }
 
 static int64_t stored_reading_ms(struct member *one) {
@@ -989,7 +1011,8 @@ Test(etcd_storage, damaged_header_is_found) {
         etcd_process_control(&process, "put " PREFIX "header damaged");
         cr_expect_eq(storage_etcd_observe(member.storage, &member.reading), -EBADMSG);
         cr_expect_str_eq(storage_etcd_reason(member.storage),
-                         "cannot use \"" PREFIX "header\" in etcd: it is damaged");
+                         "the header in etcd cannot be used: it is damaged; its key is \"" PREFIX
+                         "header\"");
         cr_expect_eq(commit(&member), -ESTALE);
 }
 
