@@ -71,7 +71,7 @@ Test(pipeline, replies_have_the_order_of_the_requests) {
         broker_flush(&broker);
         cr_assert_eq(broker.n_sent, 1000);
         for (size_t i = 0; i < 500; i++) {
-                char expected[32];
+                char expected[48];
 
                 snprintf(key, sizeof(key), "%zu", i);
                 snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(key), key);

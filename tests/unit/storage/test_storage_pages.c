@@ -59,7 +59,7 @@ static struct slice large_name(size_t i) {
 }
 
 static struct slice small_name(size_t i) {
-        static char names[N_SMALL][32];
+        static char names[N_SMALL][48];
 
         snprintf(names[i], sizeof(names[i]), "name-%02zu-small-%zu", i % N_LARGE, i / N_LARGE);
         return slice_from_string(names[i]);
