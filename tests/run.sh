@@ -6,8 +6,10 @@
 #   sh tests/run.sh              warnings are errors; also checks the format
 #   sh tests/run.sh --quick      without the integration tests, simulations and fuzz seeds: what a change must pass first
 #
-# There are two builds, build/debug and build/sanitize, the second with ASan, UBSan and the leak checker. The unit tests run
-# in both. An integration test runs once: with the sanitizers, unless it is marked not_sanitized.
+# There are two builds, build/debug and build/sanitize, the second with ASan, UBSan and the leak checker. The unit tests run with
+# the sanitizers; --quick, which CI runs first, runs them without. The simulations run in both builds, and the seeds of the fuzz
+# targets in build/debug. An integration test runs once: with the sanitizers, unless it is marked not_sanitized. The test of the
+# simulation's own checks, sim_planted, runs each night: .github/workflows/nightly.yml.
 #
 # With STATESTORE_TEST_RUST=1 in the environment, the example in Rust is compiled, which takes about 100 s, and executed.
 #
@@ -28,11 +30,11 @@ sanitize=$PWD/build/sanitize
 case ${1:-} in
 '')
         builds="$debug $sanitize"
-        suites=
+        debug_suites='--suite sim --suite fuzz --no-suite planted'
         ;;
 --quick)
         builds=$debug
-        suites='--suite unit --suite layers'
+        debug_suites='--suite unit --suite layers'
         ;;
 *)
         echo "run.sh: unknown argument $1: use --quick or no argument" >&2
@@ -94,6 +96,8 @@ has_no_sanitizer_report() {
 # The document tests run meson test, too, with another log.
 run_unit_tests() {
         for build in $builds; do
+                suites=
+                [ "$build" != "$debug" ] || suites=$debug_suites
                 meson test -C "$build" --no-rebuild --print-errorlogs --logbase unit $suites >"$build/results/unit.txt" 2>&1 || :
                 cp "$build/meson-logs/unit.json" "$build/results/"
         done
