@@ -109,17 +109,22 @@ run_integration_tests() {
                 --junitxml="$1/results/integration.xml" tests/integration || :
 }
 
+# Each process of pytest imports all tests: the first one here stores what Python compiles.
+unset PYTHONDONTWRITEBYTECODE
+[ "$builds" = "$debug" ] || /usr/bin/python3 -m pytest -q --collect-only tests/integration >/dev/null &
+collecting=$!
 check 'the code is formatted by .clang-format' is_formatted
 check 'no line of C is longer than 109 columns' has_no_long_line
 check 'shellcheck finds nothing in the scripts' passes_shellcheck
 check 'flake8 finds no error in the Python files' passes_flake8
+wait $collecting || :
 
 # Beside each other: they wait for processes much of the time.
 run_unit_tests &
 running=$!
 results=$builds
 if [ "$builds" != "$debug" ]; then
-        run_integration_tests "$debug" 2 not_sanitized >"$debug/results/integration.txt" 2>&1 &
+        run_integration_tests "$debug" 3 not_sanitized >"$debug/results/integration.txt" 2>&1 &
         running="$running $!"
         run_integration_tests "$sanitize" 5 'not not_sanitized'
         results="$results $debug/results/integration.xml $sanitize/results/integration.xml"

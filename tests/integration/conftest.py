@@ -22,9 +22,17 @@ from support.site import Site, SiteBroker  # noqa: E402
 from support.store import Store  # noqa: E402
 
 
+LONGEST_GROUPS = ["image", "console_page"]
+
+
 def pytest_collection_modifyitems(items):
     """Begin with the groups: one process runs all tests of a group, and the longest group would end long after the rest."""
-    items.sort(key=lambda item: not item.get_closest_marker("xdist_group"))
+    def place(item):
+        group = item.get_closest_marker("xdist_group")
+        name = group and group.args[0]
+        return LONGEST_GROUPS.index(name) if name in LONGEST_GROUPS else len(LONGEST_GROUPS) + (group is None)
+
+    items.sort(key=place)
 
 
 @pytest.fixture
