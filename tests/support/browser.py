@@ -2,6 +2,7 @@
 """The console's page in Chromium without a window."""
 
 import contextlib
+import re
 
 from support.downloads import require_program, unavailable
 from support.process import PATIENCE, wait_until
@@ -75,10 +76,12 @@ class Page:
         return self.driver.execute_script(TEXT, selector)
 
     def shows(self, text, selector="body"):
-        """Wait until the elements show the text. Return all their text."""
+        """Wait until the elements show the text. Return all their text. A number at the start is a whole one: not "5 keys" in "15 keys"."""
+        pattern = re.compile((r"(?<![\d,.])" if text[:1].isdigit() else "") + re.escape(text))
+
         def found():
             shown = self.text(selector)
-            return text in shown and shown
+            return pattern.search(shown) and shown
         try:
             return wait_until(found, f"{selector} shows {text!r}")
         except TimeoutError as error:
