@@ -17,6 +17,17 @@ def number(value):
     return encoded + bytes([value])
 
 
+def number_at(data, at):
+    """Return the variable byte integer at this place, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+
+
 def packet(head, body):
     return bytes([head]) + number(len(body)) + body
 

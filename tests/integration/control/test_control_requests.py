@@ -6,6 +6,7 @@ import time
 import pytest
 
 from support.control import CONTROL
+from support.flood import Flood
 from support.process import PATIENCE
 
 OK = b"+OK\r\n"
@@ -50,9 +51,10 @@ def test_requests_are_selected_by_client_verb_key_and_number(double, control, cl
 
 
 @pytest.mark.not_sanitized("the unit tests of the journal fill it")
-def test_the_oldest_requests_are_removed(control, client):
-    for _ in range(5):
-        client.request_all(("GET", "key") for _ in range(2500))
+def test_the_oldest_requests_are_removed(double, control):
+    flood = double.connect("flood", Flood)
+    flood.send(12_500, "GET", "key")
+    flood.receive_replies(12_500)
 
     kept = control.lines("requests")
     assert kept[-1]["number"] == 12500

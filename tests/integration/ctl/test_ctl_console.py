@@ -11,11 +11,13 @@ import threading
 
 import pytest
 
+from support import hlc
 from support.broker import free_port
 from support.certificates import Authority
 from support.console import Console, Users
 from support.ctl import DONE, ESCAPE_SEQUENCE, NO_REPLY, STORE_ERROR, USAGE, Ctl, RunningCtl, environment
 from support.double import running_double
+from support.flood import Flood
 from support.process import CTL, PATIENCE, wait_until
 from support.proxy import Proxy
 from support.site import kill_store
@@ -199,7 +201,9 @@ def test_monitor_prints_what_happens(site, ctl, monitor):
 
 
 def test_monitor_names_lost_events(site, ctl):
-    site.connect().request_all([("SET", "x" * 1000, "value")] * 12_000)
+    flood = site.connect(kind=Flood)
+    flood.send(12_000, "SET", "x" * 1000, "value", ts=hlc.Clock("flood").now())
+    flood.receive_replies(12_000)
 
     ended = ctl.run("monitor", "--after", "1", "--count", "1", "--json")
     lost = int(re.search(rb"(\d+) events were lost", ended.stderr)[1])

@@ -8,10 +8,11 @@ import threading
 
 import pytest
 
-from support import resp
+from support import hlc, resp
 from support.console import Console, Users
 from support.control import CONTROL
 from support.double import running_double
+from support.flood import Flood
 from support.process import PATIENCE, preload, wait_until
 
 POLICY = """
@@ -281,9 +282,10 @@ def test_a_client_of_the_broker_cannot_have_the_id_of_a_user(users):
 
 @pytest.mark.not_sanitized("test_ctl_console causes the same gap")
 def test_a_slow_reader_is_told_what_it_missed(users):
-    client = users.site.connect()
+    flood = users.site.connect(kind=Flood)
     users.request("SET", "key", "value")
-    client.request_all([("SET", "x" * 1000, "value")] * 12_000)
+    flood.send(12_000, "SET", "x" * 1000, "value", ts=hlc.Clock("flood").now())
+    flood.receive_replies(12_000)
 
     with users.console.events(users.bob, "after=1") as slow:
         kind, gap = next(slow)

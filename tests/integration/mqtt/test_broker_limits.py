@@ -232,7 +232,7 @@ def flood_with_large_requests(site):
 
 
 def flood_with_many_requests(site):
-    site.connect(kind=Flood).send_gets("key", 70000)
+    site.connect(kind=Flood).send(70000, "GET", "key")
 
 
 @pytest.mark.parametrize("instead, flood", [

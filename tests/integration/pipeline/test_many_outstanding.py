@@ -61,7 +61,7 @@ def test_more_waiting_requests_than_packet_ids_all_get_replies(site):
     assert store.stop() == 0
     flood = Flood(site.broker.port, "flood")
     try:
-        flood.send_gets("key", 80_000)
+        flood.send(80_000, "GET", "key")
 
         store.start()
 
