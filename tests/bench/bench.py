@@ -80,7 +80,7 @@ def processor():
 
 def main():
     parser = argparse.ArgumentParser(prog="run.sh")
-    parser.add_argument("--quick", action="store_true", help="check only that the measurements work, in about a minute")
+    parser.add_argument("--quick", action="store_true", help="check only that the measurements work, in about two minutes")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {', '.join(SECTIONS)}")
     parser.add_argument("--max-packet", type=int, default=Effort.max_packet_bytes,
                         help="largest packet in floods, in bytes")

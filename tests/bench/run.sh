@@ -4,7 +4,7 @@
 # Measure statestored and yardsticks that run in the same minutes. Prints tables, then lines `name value unit`.
 #
 #   sh tests/bench/run.sh            about ten minutes; run nothing else meanwhile
-#   sh tests/bench/run.sh --quick    about a minute; checks only that the measurements work
+#   sh tests/bench/run.sh --quick    about two minutes; checks only that the measurements work
 #
 # On Debian 12 it installs missing packages first, which requires root or sudo.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fast client on a plain socket, for tens of thousands of requests: paho takes 0.1 ms for each."""
+"""A fast client on a plain socket, for tens of thousands of requests: paho takes 0.7 ms for a request and its reply."""
 
 import socket
 import struct
