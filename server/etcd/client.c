@@ -153,6 +153,7 @@ static int connect_to_endpoint(struct etcd_client *client) {
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
+        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->timeout_ms); /* of all addresses */
         curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->curl_reason);
         curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, receive_header);
         curl_easy_setopt(curl, CURLOPT_HEADERDATA, client);
@@ -298,7 +299,9 @@ static CURLcode wait_for_reply(struct etcd_client *client) {
                 left_ms = end_ms - system_clock_mono_ms();
                 if (r != CURLM_OK || n_running == 0 || left_ms <= 0)
                         break;
-                curl_multi_poll(client->connection, NULL, 0, (int)left_ms, NULL);
+                r = curl_multi_poll(client->connection, NULL, 0, (int)left_ms, NULL);
+                if (r != CURLM_OK)
+                        break;
         }
         message = curl_multi_info_read(client->connection, &n_messages);
         if (message)
@@ -316,7 +319,9 @@ static int receive_reply(struct etcd_client *client) {
         long n_connects = 0;
         int r;
 
-        if (code != CURLE_OK && !client->curl_reason[0])
+        if (code == CURLE_OK)
+                client->curl_reason[0] = '\0'; /* of a connection before */
+        else if (!client->curl_reason[0])
                 snprintf(client->curl_reason, sizeof(client->curl_reason), "%s", curl_easy_strerror(code));
         curl_easy_getinfo(client->curl, CURLINFO_NUM_CONNECTS, &n_connects);
         r = code == CURLE_OK ? grpc_status_error(&client->status) : error_of_request(client, code);
