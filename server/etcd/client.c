@@ -331,8 +331,8 @@ static int receive_reply(struct etcd_client *client) {
         return r;
 }
 
-/* Return whether the request is the one that was sent last. */
-static bool is_last_request(const struct etcd_client *client, enum etcd_method method,
+/* Return whether client->request is a request of this method with these fields. */
+static bool is_same_request(const struct etcd_client *client, enum etcd_method method,
                             const ProtobufCMessage *request) {
         CLEANUP(buf_deinit) struct buf packed = { 0 };
 
@@ -348,7 +348,7 @@ static int exchange(struct etcd_client *client, enum etcd_method method, const P
                     const ProtobufCMessage **ret_response) {
         int r = 0;
 
-        if (client->is_sent && !is_last_request(client, method, request))
+        if (client->is_sent && !is_same_request(client, method, request))
                 disconnect(client);
         if (!client->is_sent)
                 r = send_request(client, method, request);

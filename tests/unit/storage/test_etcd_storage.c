@@ -430,14 +430,19 @@ Test(etcd_storage, loads_at_a_later_revision_if_the_present_one_is_compacted) {
         COMMIT(&member);
 }
 
-Test(etcd_storage, loading_renews_the_lease) {
+static void win_with_the_shortest_lease(void) {
         struct storage_etcd_config config = config_of("a");
-        int64_t sent_ns;
 
         config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
         cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
+}
+
+Test(etcd_storage, loading_renews_the_lease) {
+        int64_t sent_ns;
+
+        win_with_the_shortest_lease();
         cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
         for (sent_ns = member.reading.election.header.sent_ns;
              member.reading.election.header.sent_ns == sent_ns;) {
@@ -448,12 +453,7 @@ Test(etcd_storage, loading_renews_the_lease) {
 
 /* Without a renewal there would be no smaller range at last. */
 Test(etcd_storage, loading_renews_the_lease_while_ranges_are_too_large) {
-        struct storage_etcd_config config = config_of("a");
-
-        config.holder.lease_ns = ELECTION_LEASE_MIN_NS;
-        cr_assert_eq(storage_etcd_open(&member.storage, &config), 0);
-        cr_assert_eq(storage_etcd_observe(member.storage, &member.reading), 0);
-        cr_assert_eq(storage_etcd_win(member.storage, &member.reading, 0), 0);
+        win_with_the_shortest_lease();
         ranges_are_too_large = true;
         cr_expect_eq(load(&member), 0);
         cr_expect(!ranges_are_too_large);
