@@ -16,6 +16,9 @@
  */
 #define REPLY_BYTES_MIN ((size_t)8 << 20)
 
+/* With ETCD_ENDPOINTS_MAX that are silent, a call ends before the watchdog of statestored.service. */
+#define TIMEOUT_MAX_MS INT64_C(3000)
+
 int config_etcd_storage(const struct etcd_options *options, struct buf *password,
                         struct storage_etcd_config *ret_config) {
         struct storage_etcd_config config = {
@@ -35,6 +38,8 @@ int config_etcd_storage(const struct etcd_options *options, struct buf *password
         struct credentials_fault fault;
         int r;
 
+        if (config.etcd.timeout_ms > TIMEOUT_MAX_MS)
+                config.etcd.timeout_ms = TIMEOUT_MAX_MS;
         if (options->member) {
                 snprintf(config.holder.name, sizeof(config.holder.name), "%s", options->member);
         } else if (gethostname(config.holder.name, sizeof(config.holder.name) - 1) < 0) {

@@ -50,7 +50,8 @@ static const struct {
 
 struct etcd_client {
         struct etcd_config config;
-        size_t current;    /* endpoint */
+        size_t current;    /* endpoint of the last call */
+        size_t next;       /* endpoint of the next one */
         CURLM *connection; /* NULL: none */
         CURL *curl;        /* the exchange on the connection */
         bool is_reused;    /* the connection has had a request */
@@ -246,7 +247,9 @@ static int pack(struct buf *buf, const ProtobufCMessage *request) {
 static void complete_reason(struct etcd_client *client, int error) {
         if (error == -EMSGSIZE || !*etcd_client_reason(client))
                 snprintf(client->curl_reason, sizeof(client->curl_reason), "%s",
-                         error == -EMSGSIZE ? "the reply is too large" : "the reply has no valid content");
+                         error == -EMSGSIZE ? "the reply is too large"
+                         : error == -ENOMEM ? "out of memory"
+                                            : "the reply has no valid content");
 }
 
 /*
@@ -387,16 +390,29 @@ static int authenticate(struct etcd_client *client) {
         return client->token ? 0 : -ENOMEM;
 }
 
-/*
- * Call the method at the present endpoint. After a failure without a reply, the next endpoint is
- * the present one.
- */
+/* Return whether the call may succeed at another endpoint. */
+static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
+        switch (error) {
+        case -ENOTCONN:
+        case -ETIMEDOUT:
+        case -EBADMSG:
+        case -EINVAL: /* perhaps this is no etcd */
+                return true;
+        case -EACCES: /* but not if the user lacks a permission */
+                return !client->token;
+        default:
+                return false;
+        }
+}
+
+/* Call the method at the next endpoint, which becomes the present one. */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
         const char *user = client->config.user;
         bool moves_on;
         int r = 0;
 
+        client->current = client->next;
         if (user && !client->token)
                 r = authenticate(client);
         if (r == 0)
@@ -407,11 +423,11 @@ static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                         r = exchange(client, method, request, ret_response);
         }
 
-        moves_on = r == -ENOTCONN || r == -ETIMEDOUT || r == -EBADMSG;
+        moves_on = may_succeed_elsewhere(client, r);
         if (moves_on || (r < 0 && !client->status.is_known))
                 disconnect(client);
         if (moves_on)
-                client->current = (client->current + 1) % client->config.n_endpoints;
+                client->next = (client->current + 1) % client->config.n_endpoints;
         return r;
 }
 

@@ -47,9 +47,9 @@ enum etcd_method {
  * Call a method. request: the `base` of its request. *ret_response is the `base` of its response,
  * valid until the next call.
  *
- * The client uses one endpoint until a call fails there, then the next one in turn. A call that
- * certainly was not executed is repeated at the other endpoints at once. Another failed call is not
- * repeated: the caller decides.
+ * The client uses one endpoint until a call fails there that may succeed elsewhere: -ENOTCONN, -EINVAL,
+ * -ETIMEDOUT, -EBADMSG, or -EACCES without a token. Then it uses the next one in turn. With -ENOTCONN it
+ * repeats the call there at once. Another failed call is not repeated: the caller decides.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *
@@ -87,8 +87,8 @@ void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const 
 bool etcd_is_refused(int error);
 
 /*
- * For log messages: the endpoint that the next call uses, and what the last call failed with; "" if
- * it did not.
+ * For log messages: the endpoint of the last call, or the last one that was tried, and what the call failed
+ * with there; "" if it did not.
  */
 const char *etcd_client_endpoint(const struct etcd_client *client);
 const char *etcd_client_reason(const struct etcd_client *client);

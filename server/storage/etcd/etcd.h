@@ -48,8 +48,8 @@ struct storage_etcd_config {
         bool read_only;
 
         /*
-         * Feeds a watchdog; NULL: none. Called at least between two calls of etcd while this process
-         * wins and loads, which may take long, until storage_lead(). By the thread that does it.
+         * Feeds a watchdog; NULL: none. Called before each range that is loaded, and each repetition of a
+         * transaction, until storage_lead(). By the thread that wins and loads.
          */
         void (*alive)(void);
 };

@@ -225,8 +225,11 @@ static int load_table(const struct etcd_load *load, enum row_type type, struct n
                 if (r == -EMSGSIZE && length > 1) {
                         length /= 2;
                         range = range_from(range.first, length, all.last);
+                } else if (r == -EMSGSIZE) {
+                        etcd_storage_log_failure(load->storage, "cannot load");
+                        return -EIO;
                 } else if (r < 0) {
-                        return r == -EMSGSIZE ? -EIO : r;
+                        return r;
                 } else {
                         is_last = range.last == all.last;
                         length = adapt_length(length, response);

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """etcd is away, loses replies, or is full. Nothing is lost or done twice, and the members serve again by themselves."""
 
+import concurrent.futures
+import http.client
 import signal
+
+import pytest
 
 from support.cluster import make_room
 from support.cluster_client import ClusterClient
+from support.console import Console, Users
 from support.counter import FULL, wait_for_all
 from support.process import wait_until
 from support.wire_client import WireClient
@@ -98,6 +103,27 @@ def test_a_leader_that_is_cut_off_from_etcd_serves_no_longer(make_cluster, count
     wait_until(lambda: former.member.waits_for(f'"{other.name}" leads'), "the former leader is a standby")
     assert former.member.exit_codes == [1]
     assert client.messages() == []
+
+
+@pytest.mark.parametrize("path", ["/api/keys", "/api/locks"])
+def test_the_console_of_a_leader_that_is_cut_off_shows_no_old_keys(make_cluster, tmp_path, path):
+    users = Users(tmp_path)
+    cluster = make_cluster(has_proxies=True, flags=["--console-users", str(users.file)])
+    former = cluster.wait_for_leader()
+    other = cluster.other_than(former)
+    assert ClusterClient(cluster).ask("SET", "k", "old", "PX", "600000") == b"+OK\r\n"
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for proxy in former.proxies:
+            proxy.cut()
+        cluster.wait_for_leader(other)
+        answer = pool.submit(Console(former.member).ask, path, users.alice)
+        assert ClusterClient(cluster).ask("DEL", "k") == b":1\r\n"
+        for proxy in former.proxies:
+            proxy.mend()
+
+        with pytest.raises(http.client.RemoteDisconnected):
+            print(answer.result())
 
 
 def test_replies_of_etcd_are_lost(make_cluster, counters):

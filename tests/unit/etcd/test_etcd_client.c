@@ -199,8 +199,9 @@ Test(etcd_client, call_that_was_sent_to_a_lost_endpoint_is_open_and_the_next_one
         tcp_proxy_lose(&proxy, 1);
         put_ahead(S("key"), S("a"));
         cr_expect_eq(put_if(S("key"), S("a"), 0, &succeeded, &revision), -ETIMEDOUT);
-        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+        cr_expect_str_eq(etcd_client_endpoint(client), proxy.url);
         expect_value(S("key"), S("a"));
+        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
 }
 
 /* libcurl sends it again on a new connection, which is refused. */
@@ -360,6 +361,40 @@ Test(etcd_client, refuses_a_reply_above_the_limit) {
         cr_expect_eq(get(S("other"), 0, &response), 0);
 }
 
+static void enable_users(void) {
+        etcd_process_control(&process, "user add root:secret");
+        etcd_process_control(&process, "user grant-role root root");
+        etcd_process_control(&process, "auth enable");
+}
+
+Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_request_or_the_user) {
+        const Etcd__RangeResponse *response;
+
+        open_client(config_of(proxy.url, process.url));
+        cr_expect_eq(get(S(""), 0, &response), -EINVAL);
+        cr_expect_eq(get(S("key"), 0, &response), 0);
+        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+
+        enable_users();
+        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
+        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
+        cr_expect_str_eq(etcd_client_endpoint(client), proxy.url);
+}
+
+Test(etcd_client, stays_at_an_endpoint_that_refuses_what_a_user_may_not_do) {
+        struct etcd_config config = config_of(proxy.url, process.url);
+        const Etcd__RangeResponse *response;
+
+        etcd_process_control(&process, "user add other:secret");
+        enable_users();
+        config.user = "other";
+        config.password = "secret";
+        open_client(config);
+        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
+        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
+        cr_expect_str_eq(etcd_client_endpoint(client), proxy.url);
+}
+
 Test(etcd_client, names_a_full_database) {
         static uint8_t value[500000];
         const Etcd__RangeResponse *response;
@@ -378,12 +413,6 @@ Test(etcd_client, names_a_full_database) {
         }
         cr_expect_eq(r, -ENOSPC);
         cr_expect_eq(get(slice_from_string(key), 0, &response), 0); /* reads go on */
-}
-
-static void enable_users(void) {
-        etcd_process_control(&process, "user add root:secret");
-        etcd_process_control(&process, "user grant-role root root");
-        etcd_process_control(&process, "auth enable");
 }
 
 Test(etcd_client, renews_a_token_that_etcd_has_forgotten) {
