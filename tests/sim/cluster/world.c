@@ -217,12 +217,18 @@ static void check_end(struct world *world) {
               "the leader has everything that was acknowledged");
 }
 
+/*
+ * A standby compares its clock when it receives a header with the leader's when it was sent. Meanwhile etcd
+ * may notice that its leader is lost, and elect another.
+ */
+#define RECEIPT_DELAY_MAX_MS (LATE_MAX_NS / NS_PER_MS + 2 * NODE_ELECTION_MS + MS_PER_S)
+
 static bool have_same_clock(const struct member *a, const struct member *b) {
-        return llabs(a->wall_ms - b->wall_ms) < ELECTION_WALL_TOLERANCE_MS - MS_PER_S;
+        return llabs(a->wall_ms - b->wall_ms) < ELECTION_WALL_TOLERANCE_MS - RECEIPT_DELAY_MAX_MS;
 }
 
 static bool have_other_clock(const struct member *a, const struct member *b) {
-        return llabs(a->wall_ms - b->wall_ms) > ELECTION_WALL_TOLERANCE_MS + MS_PER_S;
+        return llabs(a->wall_ms - b->wall_ms) > ELECTION_WALL_TOLERANCE_MS + RECEIPT_DELAY_MAX_MS;
 }
 
 /*
