@@ -152,7 +152,8 @@ static bool renewal_is_due(const struct etcd_storage *storage) {
 
 /*
  * Read the range. After a failure, a leader renews the lease if that is due, or if the revision is not
- * readable. Returns 0, -EMSGSIZE, or an error of storage_load().
+ * readable. Returns 0, an error of storage_load(), or -EMSGSIZE: the range is too large, or, for a leader, may
+ * take longer than the time-out.
  */
 static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {
@@ -171,6 +172,8 @@ static int read_range(const struct etcd_load *load, enum row_type type, struct n
                 etcd_storage_pause(storage);
                 if ((r == -ERANGE || renewal_is_due(storage)) && etcd_storage_renew(storage, false) < 0)
                         return -EIO;
+                if (r == -ETIMEDOUT && range.first < range.last)
+                        return -EMSGSIZE;
         }
 }
 

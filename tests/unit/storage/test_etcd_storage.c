@@ -64,6 +64,7 @@ static void inject(struct injected one) {
 }
 
 static bool ranges_are_too_large; /* until the next transaction; after 10 ms */
+static size_t n_keys_in_time;     /* a range with more of them times out; 0: none does */
 
 int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
                      const ProtobufCMessage **ret_response) {
@@ -75,6 +76,13 @@ int __wrap_etcd_call(struct etcd_client *client, enum etcd_method method, const 
                 while (system_clock_mono_ns() - asked_ns < 10 * NS_PER_MS)
                         continue;
                 return -EMSGSIZE;
+        }
+        if (method == ETCD_RANGE && n_keys_in_time > 0) {
+                int r = __real_etcd_call(client, method, request, ret_response);
+
+                return r == 0 && ((const Etcd__RangeResponse *)*ret_response)->n_kvs > n_keys_in_time
+                               ? -ETIMEDOUT
+                               : r;
         }
         if (method != ETCD_TXN || n_injected == 0)
                 return __real_etcd_call(client, method, request, ret_response);
@@ -395,17 +403,28 @@ Test(etcd_storage, continues_after_a_takeover_with_what_was_loaded) {
         cr_expect_eq(member.reading.election.header.term, 2);
 }
 
-Test(etcd_storage, loads_more_than_a_reply_may_have) {
-        static char keys[2000][16];
+static void commit_large_values(size_t n) {
+        static char keys[2000][32];
         static uint8_t value[20000];
 
-        open_and_lead(&member, "a");
-        for (size_t i = 0; i < 2000; i++) {
+        for (size_t i = 0; i < n; i++) {
                 snprintf(keys[i], sizeof(keys[i]), "key %zu", i);
                 set(&member, slice_from_string(keys[i]), (struct slice){ value, sizeof(value) });
                 if (i % 50 == 49)
                         COMMIT(&member);
         }
+}
+
+Test(etcd_storage, loads_more_than_a_reply_may_have) {
+        open_and_lead(&member, "a");
+        commit_large_values(2000);
+        check(&member);
+}
+
+Test(etcd_storage, loads_smaller_ranges_if_one_takes_longer_than_the_time_out) {
+        open_and_lead(&member, "a");
+        commit_large_values(200);
+        n_keys_in_time = 8;
         check(&member);
 }
 
