@@ -152,8 +152,8 @@ static bool renewal_is_due(const struct etcd_storage *storage) {
 
 /*
  * Read the range. After a failure, a leader renews the lease if that is due, or if the revision is not
- * readable. Returns 0, an error of storage_load(), or -EMSGSIZE: the range is too large, or, for a leader, may
- * take longer than the time-out.
+ * readable. Returns 0, an error of storage_load(), or -EMSGSIZE: the range is too large, or it may be, as a
+ * leader got no reply in time.
  */
 static int read_range(const struct etcd_load *load, enum row_type type, struct number_range range,
                       const Etcd__RangeResponse **ret_response) {

@@ -123,7 +123,7 @@ def test_the_console_of_a_leader_that_is_cut_off_shows_no_old_keys(make_cluster,
             proxy.mend()
 
         with pytest.raises(http.client.RemoteDisconnected):
-            print(answer.result())
+            answer.result()
 
 
 def test_replies_of_etcd_are_lost(make_cluster, counters):
