@@ -33,6 +33,7 @@ struct standby {
         struct broker_probe *probe;
         struct election election;
         struct storage_etcd_reading reading; /* the one on which the election decides */
+        bool has_seen_change;                /* the header was written since the begin */
         struct logged_state logged;
         struct log_limit log_limit;
         struct buf password;              /* of the user at etcd; the storage borrows it */
@@ -114,9 +115,8 @@ static int64_t shift_at_win_ms(const struct standby *standby) {
         const struct state_header *state = &standby->reading.header.state;
         int64_t waited_ms = (system_clock_boot_ns() - standby->election.received_ns) / NS_PER_MS;
 
-        return standby->election.has_seen_change
-                       ? system_clock_wall_ms_rounded_up() - waited_ms - state->reading_ms
-                       : state->shift_ms;
+        return standby->has_seen_change ? system_clock_wall_ms_rounded_up() - waited_ms - state->reading_ms
+                                        : state->shift_ms;
 }
 
 static void win_on_worker(uv_work_t *work) {
@@ -126,9 +126,13 @@ static void win_on_worker(uv_work_t *work) {
 }
 
 static void accept_reading(struct standby *standby) {
+        const struct election_header *former = &standby->reading.header.holder;
+
         election_observe(&standby->election, &standby->read.election);
         if (standby->election.reading.revision != standby->read.election.revision)
                 return; /* an earlier one counts */
+        standby->has_seen_change |=
+                former->mod_revision > 0 && former->mod_revision != standby->read.header.holder.mod_revision;
         standby->reading = standby->read;
 }
 

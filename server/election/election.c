@@ -47,7 +47,6 @@ void election_observe(struct election *election, const struct election_reading *
 
         if (is_first || reading->header.mod_revision != election->reading.header.mod_revision) {
                 election->sent_by_ns = is_first ? reading->received_ns : find_sent_by(election, reading);
-                election->has_seen_change = !is_first;
                 election->received_ns = reading->received_ns;
                 election->wall_difference_ms = reading->wall_ms - reading->header.wall_ms;
                 if (is_first && election->wall_difference_ms > 0)
@@ -69,9 +68,7 @@ static enum election_reason find_reason_to_win(const struct election *election) 
                 return ELECTION_WINS_NEW;
         if (is_own(election) && !header->has_given_up)
                 return ELECTION_WINS_AGAIN;
-        return header->has_given_up && !is_own(election) && election->has_seen_change
-                       ? ELECTION_WINS_GIVEN_UP
-                       : ELECTION_WINS_EXPIRED;
+        return header->has_given_up && !is_own(election) ? ELECTION_WINS_GIVEN_UP : ELECTION_WINS_EXPIRED;
 }
 
 static bool has_other_clock(const struct election *election) {

@@ -121,7 +121,6 @@ struct election_config {
 struct election {
         struct election_config config;
         bool has_reading;
-        bool has_seen_change;            /* the header was written after the first reading of it */
         struct election_reading reading; /* the last one that counts */
         int64_t received_ns; /* when the header in reading was first received: see state/timescale.h */
         int64_t sent_by_ns;  /* when that header had certainly been sent */
@@ -173,10 +172,6 @@ void election_observe(struct election *election, const struct election_reading *
  *
  * Wins only on a reading whose request was sent in the last lease/5. Otherwise a process that was
  * stopped for a while would try to win on what it knew before.
- *
- * If the first reading is already that of a leader that has given up, it waits as for another leader, and
- * says so meanwhile. For this member may have led before that one, and then the sessions at its broker must
- * end (conf/cluster/end_sessions.sh).
  *
  * Wins only if broker_is_usable: the broker of this member accepts a connection of the store, and
  * has the plugin if that is required.

@@ -399,7 +399,7 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
         case -EINVAL: /* perhaps this is no etcd */
                 return true;
         case -EACCES: /* but not if the user lacks a permission */
-                return !client->token;
+                return client->config.user && !client->token;
         default:
                 return false;
         }

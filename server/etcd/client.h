@@ -48,8 +48,8 @@ enum etcd_method {
  * valid until the next call.
  *
  * The client uses one endpoint until a call fails there that may succeed elsewhere: -ENOTCONN, -EINVAL,
- * -ETIMEDOUT, -EBADMSG, or -EACCES without a token. Then it uses the next one in turn. With -ENOTCONN it
- * repeats the call there at once. Another failed call is not repeated: the caller decides.
+ * -ETIMEDOUT, -EBADMSG, or -EACCES for the user or the password. Then it uses the next one in turn. With
+ * -ENOTCONN it repeats the call there at once. Another failed call is not repeated: the caller decides.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *

@@ -367,18 +367,26 @@ static void enable_users(void) {
         etcd_process_control(&process, "auth enable");
 }
 
-Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_request_or_the_user) {
+Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_request) {
         const Etcd__RangeResponse *response;
 
         open_client(config_of(proxy.url, process.url));
         cr_expect_eq(get(S(""), 0, &response), -EINVAL);
         cr_expect_eq(get(S("key"), 0, &response), 0);
         cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+}
+
+Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_password) {
+        struct etcd_config config = config_of(proxy.url, process.url);
+        const Etcd__RangeResponse *response;
 
         enable_users();
+        config.user = "root";
+        config.password = "wrong";
+        open_client(config);
         cr_expect_eq(get(S("key"), 0, &response), -EACCES);
         cr_expect_eq(get(S("key"), 0, &response), -EACCES);
-        cr_expect_str_eq(etcd_client_endpoint(client), proxy.url);
+        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
 }
 
 Test(etcd_client, stays_at_an_endpoint_that_refuses_what_a_user_may_not_do) {
