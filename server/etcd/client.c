@@ -405,7 +405,7 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
         }
 }
 
-/* Call the method at the next endpoint, which becomes the present one. */
+/* Call the method once. Returns as etcd_call(). */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
         const char *user = client->config.user;

@@ -376,31 +376,28 @@ Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_request) {
         cr_expect_str_eq(etcd_client_endpoint(client), process.url);
 }
 
-Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_password) {
+/* Two calls of this user are refused, the second one at this endpoint. */
+static void expect_refused_twice(const char *user, const char *password, const char *last_endpoint) {
         struct etcd_config config = config_of(proxy.url, process.url);
         const Etcd__RangeResponse *response;
 
-        enable_users();
-        config.user = "root";
-        config.password = "wrong";
+        config.user = user;
+        config.password = password;
         open_client(config);
         cr_expect_eq(get(S("key"), 0, &response), -EACCES);
         cr_expect_eq(get(S("key"), 0, &response), -EACCES);
-        cr_expect_str_eq(etcd_client_endpoint(client), process.url);
+        cr_expect_str_eq(etcd_client_endpoint(client), last_endpoint);
+}
+
+Test(etcd_client, uses_the_next_endpoint_after_one_refuses_the_password) {
+        enable_users();
+        expect_refused_twice("root", "wrong", process.url);
 }
 
 Test(etcd_client, stays_at_an_endpoint_that_refuses_what_a_user_may_not_do) {
-        struct etcd_config config = config_of(proxy.url, process.url);
-        const Etcd__RangeResponse *response;
-
         etcd_process_control(&process, "user add other:secret");
         enable_users();
-        config.user = "other";
-        config.password = "secret";
-        open_client(config);
-        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
-        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
-        cr_expect_str_eq(etcd_client_endpoint(client), proxy.url);
+        expect_refused_twice("other", "secret", proxy.url);
 }
 
 Test(etcd_client, names_a_full_database) {
