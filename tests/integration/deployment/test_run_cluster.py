@@ -40,6 +40,10 @@ class Cluster:
         """Set the key. It may be tried again: a connection ends if the leader has just stepped down."""
         wait_until(lambda: self.ctl("set", key, value).returncode == 0, f"{key} is set")
 
+    def wait_for_value(self, key, value):
+        """Read the key until it has this value. HAProxy may pass a connection to a broker that is just being killed."""
+        wait_until(lambda: self.ctl("get", key).stdout == value, f"{key} is read through the address")
+
     def process_id(self, machine, program):
         """Return the id of the process that run.sh has started last, or None."""
         [file] = self.tree.glob(f"tmp.*/{machine}/{program}.pid")
@@ -104,13 +108,13 @@ def test_a_key_survives_the_loss_of_a_machine_and_a_step_down(cluster):
     lost = cluster.leader()
     assert f"leader         {lost}, term" in cluster.execute_printed("statestorectl cluster")
     cluster.execute_printed("kill -9", lost)
-    assert cluster.ctl("get", "survives").stdout == "value", cluster.logs()
+    cluster.wait_for_value("survives", "value")
     assert cluster.leader() not in (lost, None)
 
     stepped_down = cluster.leader()
     cluster.execute_printed("RUNTIME_DIRECTORY", stepped_down)
     wait_until(lambda: cluster.leader() not in (stepped_down, None), "another machine leads")
-    wait_until(lambda: cluster.ctl("get", "survives").stdout == "value", "the key is read through the address")
+    cluster.wait_for_value("survives", "value")
 
     wait_until(lambda: cluster.page(lost).startswith("standby: "), "the lost machine has started again")
 
