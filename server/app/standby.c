@@ -73,7 +73,8 @@ static void log_change(struct standby *standby, enum election_reason reason) {
                 return;
 
         log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
-                    "%s: term=%" PRIu64 "%s%s", view->waits_for, view->term, *etcd ? " etcd=" : "", etcd);
+                    "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term, *etcd ? " etcd=" : "",
+                    *etcd ? storage_etcd_endpoint(standby->storage) : "", *etcd ? ": " : "", etcd);
         standby->logged = state;
 }
 

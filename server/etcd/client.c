@@ -442,7 +442,10 @@ int etcd_call(struct etcd_client *client, enum etcd_method method, const Protobu
               const ProtobufCMessage **ret_response) {
         int r = -ENOTCONN;
 
-        for (size_t i = 0; i < client->config.n_endpoints && r == -ENOTCONN; i++)
+        for (size_t i = 0; i < client->config.n_endpoints; i++) {
                 r = call_endpoint(client, method, request, ret_response);
+                if (!etcd_is_refused(r) || !may_succeed_elsewhere(client, r))
+                        break;
+        }
         return r;
 }

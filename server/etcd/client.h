@@ -48,12 +48,12 @@ enum etcd_method {
  * valid until the next call.
  *
  * The client uses one endpoint until a call fails there that may succeed elsewhere: -ENOTCONN, -EINVAL,
- * -ETIMEDOUT, -EBADMSG, or -EACCES for the user or the password. Then it uses the next one in turn. With
- * -ENOTCONN it repeats the call there at once. Another failed call is not repeated: the caller decides.
+ * -ETIMEDOUT, -EBADMSG, or -EACCES for the user or the password. Then it uses the next one in turn. A call
+ * that certainly was not executed is repeated there at once. Another one is not: the caller decides.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *
- *     -ENOTCONN   no endpoint accepted a connection and knew a leader; a later call may succeed
+ *     -ENOTCONN   the endpoint accepts no connection, or knows no leader; a later call may succeed
  *     -EINVAL     etcd refused the request: malformed, or above a limit of etcd
  *     -EACCES     etcd refused the user, the password, or what the user may do
  *     -ERANGE     the revision is compacted, or this member has not applied it yet

@@ -101,5 +101,9 @@ int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *readi
  */
 int storage_etcd_give_up(struct storage *storage);
 
-/* For log messages: why the last call of etcd failed, or why the header cannot be used. */
+/*
+ * For log messages: why the last call of etcd failed, or why the header cannot be used; and the endpoint of
+ * that call.
+ */
 const char *storage_etcd_reason(const struct storage *storage);
+const char *storage_etcd_endpoint(const struct storage *storage);

@@ -67,9 +67,9 @@ def as_user(tmp_path):
 
 def test_a_standby_logs_each_reason_why_etcd_cannot_be_read(make_cluster, as_user):
     [machine] = make_cluster(n_members=1, n_witnesses=0, flags=as_user).members
-    machine.member.wait_for_log("etcd=.*authentication is not enabled")
+    machine.member.wait_for_log(r"etcd=http\S+: .*authentication is not enabled")
     machine.etcd.kill()
-    machine.member.wait_for_log("etcd=.*connect")
+    machine.member.wait_for_log(r"etcd=http\S+: .*connect")
 
 
 def test_members_are_a_user_of_etcd(make_cluster, as_user):
