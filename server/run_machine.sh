@@ -44,13 +44,4 @@ keep mosquitto -c "$directory/mosquitto.conf"
 export RUNTIME_DIRECTORY="$directory/run"
 keep "$build/server/statestored" --member "$name" --host "$address:$port" --require-plugin on \
         --etcd "$url:2379,$others" --http-listen "$address:9464"
-
-# As statestored-sessions.service.
-while :; do
-        setpriv --pdeathsig KILL -- sh conf/cluster/end_sessions.sh "$url:9464/readyz" \
-                sh -c "kill \$(cat $directory/mosquitto.pid)" || :
-        store=$(cat "$directory/statestored.pid")
-        while kill -0 "$store" 2>/dev/null; do
-                sleep 0.2
-        done
-done
+wait

@@ -107,25 +107,20 @@
  * instance: the plugin disconnects the tracked clients, and the store executes the kept records on
  * its empty state.
  *
- * After the store has served another broker, and serves the first one again (which was not restarted):
- * the first one still keeps records that it numbered then. This store, or another one with the same
- * data, may have executed them, and remembers executions only of the broker run that it serves. So it
- * ends these records without executing them: WELCOME has the last number that the plugin has given,
- * and the first frame of the store ends all records up to it. Their clients get no reply. The store
- * commits the broker run and this number before its first frame: if that frame is lost, the store ends
- * the same records after the next WELCOME, and no others. The records that wait without a number were
- * never sent, and are executed.
+ * After the store has served another broker, and returns to the first one (which was not restarted): what
+ * the first one keeps is of a former time. This store, or another one with the same data, may have
+ * executed its numbered records, and remembers executions only of the broker run that it served last. And
+ * a client that continues its session there would miss what has happened at the other broker. So HELLO
+ * has the broker run that was served last, and a plugin that has another one, and has numbered a record,
+ * ends its broker's process. The store commits a new broker run before it begins to serve.
  *
  *   broker A + plugin                                       store
  *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits
- *     |                            the store serves broker B  |
- *     | <---------------------------------------- HELLO ----  |
- *     | -- WELCOME: last number 8 ------------------------->  | commits: A, 8
- *     | <---------------------------------------- end 8 ----  |
- *     | -- frame 1: request 9 ----------------------------->  |
- *
- * A state that has never served a plugin has executed no record: it ends none. So does a store without
- * data after the start of its process.
+ *     |                            the store serves broker B  | commits the run of B
+ *     | <------------------------------ HELLO, served: B ---  |
+ *     X  the service manager starts broker A again            |
+ *     | <------------------------------ HELLO, served: B ---  |
+ *     | -- WELCOME: a new broker run ---------------------->  | commits the run of A
  *
  * After the end of the broker's process: all kept records are lost, and all connections have ended.
  * Clients send requests without a PUBACK again, and repeat or time out the others.
@@ -158,8 +153,8 @@
  * byte of HELLO, WELCOME and frames. A store that reads another version does not use the plugin,
  * logs that, and gets no requests: the plugin replies to them that the store is not available.
  */
-#define COMPANION_VERSION        "9"
-#define COMPANION_VERSION_NUMBER 9
+#define COMPANION_VERSION        "10"
+#define COMPANION_VERSION_NUMBER 10
 
 /*
  * Limits of frames to the store. One request may exceed COMPANION_FRAME_BYTES_MAX and
@@ -246,18 +241,16 @@
  * KICK: the plugin disconnects the client of this connection, and the broker publishes the client's
  * will. The store kicks a connection in these cases:
  *
- * - WELCOME lists the connection as tracked, but the store has no registrations of it: they ended
- *   while the store served another broker, or by a new policy. If the connection is pending, too, a
- *   request may register again; so it is kicked only if the store has ended records of this broker run
- *   without executing them.
+ * - WELCOME lists the connection as tracked and not as pending, but the store has no registrations of
+ *   it: they ended by a new policy. A request of a pending connection may register again.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
  *
  * END: all records up to this number have ended, also those without a reply. It also says how long
  * the store has worked on the batch with these records, without commits: on their execution and the
  * replies, on expired keys, and on the check of registrations. The plugin sizes the next frames from
- * it, and from what it has published since the last END. The first frame after WELCOME begins with an
- * END of the records that the store does not execute (number 0: none).
+ * it, and from what it has published since the last END. The first frame after WELCOME is an END with
+ * the number 0: none has ended.
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 

@@ -15,12 +15,14 @@
  *        0      1  COMPANION_VERSION_NUMBER
  *        1      8  run
  *        9      8  number
- *       17     32  key
- *       49         up to the end: instance id
+ *       17      8  served run
+ *       25     32  key
+ *       57         up to the end: instance id
  */
 struct handshake_hello {
         uint64_t run;
         uint64_t number;                 /* of this HELLO: ascends from 1 in each run */
+        uint64_t served_run;             /* the broker run that was served last; 0: none */
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };
@@ -42,8 +44,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
  *        1      1  flags: 1 takeover; the others are 0
  *        2      8  broker run
  *       10      8  published
- *       18      8  last number
- *       26         then for each connection, in any order:
+ *       18         then for each connection, in any order:
  *                  1  flags: 1 tracked, 2 pending; the others are 0
  *                  8  number, above 0
  */
@@ -52,8 +53,7 @@ struct handshake_welcome {
         uint64_t broker_run;
         /* The plugin has published the changes up to this sequence completely; 0: none of this instance. */
         uint64_t published;
-        uint64_t last_record_number; /* that the plugin has given to a record; 0: none */
-        struct slice connections;    /* handshake_next_connection() */
+        struct slice connections; /* handshake_next_connection() */
 };
 
 /* An open connection in WELCOME. It is tracked, or has requests that have not ended, or both. */

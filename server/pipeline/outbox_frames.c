@@ -115,9 +115,8 @@ static struct slice encode_properties(struct outbox_frames *frames, const struct
         return buf_slice(&frames->properties);
 }
 
-void outbox_frames_send_first(struct outbox *outbox, uint64_t ended_number) {
-        const struct frame_to_plugin_record record = { .kind = FRAME_END,
-                                                       .end = { .record_number = ended_number } };
+void outbox_frames_send_first(struct outbox *outbox) {
+        const struct frame_to_plugin_record record = { .kind = FRAME_END };
 
         (void)add_record(outbox, &record, 0);
         outbox_frames_flush(outbox);

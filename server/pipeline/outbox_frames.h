@@ -36,11 +36,8 @@ void outbox_frames_set_max_packet(struct outbox *outbox, uint64_t packet_bytes_m
 /* HELLO is sent: drop the records that are not published. */
 void outbox_frames_drop(struct outbox *outbox);
 
-/*
- * The broker is served from now on: publish the first frame. The records up to this number end without
- * an execution; 0: none.
- */
-void outbox_frames_send_first(struct outbox *outbox, uint64_t ended_number);
+/* The broker is served from now on: publish the first frame. */
+void outbox_frames_send_first(struct outbox *outbox);
 
 /* A frame says that the plugin has published the notifications up to this sequence. */
 void outbox_frames_acknowledged(struct outbox *outbox, uint64_t sequence);

@@ -111,6 +111,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
         struct handshake_hello hello = { .run = peer->run,
                                          .number = ++peer->n_hellos,
+                                         .served_run = pipeline->state->served_run,
                                          .instance_id =
                                                  slice_from_string(pipeline->state->header.instance_id) };
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };
@@ -247,17 +248,15 @@ static bool check_registrations(struct pipeline *pipeline, struct now now) {
 
 /*
  * Kick the clients that the plugin tracks and for which the store has no registrations: the
- * registrations ended while the store served another broker, or by a new policy. A pending request may
- * register again, unless it is ended without an execution. Call after EVENT_CONNECTIONS_RETAINED:
- * before it, a client may have registrations of a former connection, too, and then only one of its
- * connections is found.
+ * registrations ended by a new policy. A pending request may register again. Call after
+ * EVENT_CONNECTIONS_RETAINED: before it, a client may have registrations of a former connection, too,
+ * and then only one of its connections is found.
  */
 static void kick_stale_clients(struct pipeline *pipeline, struct slice connections) {
-        bool may_register_again = pipeline->state->served.ended_number == 0;
         struct handshake_connection connection;
 
         while (handshake_next_connection(&connections, &connection))
-                if (connection.is_tracked && !(connection.is_pending && may_register_again) &&
+                if (connection.is_tracked && !connection.is_pending &&
                     !registrations_of_connection(engine_registrations(pipeline->state->engine),
                                                  connection.number))
                         outbox_frames_kick(&pipeline->outbox, connection.number);
@@ -275,7 +274,7 @@ static void serve_plugin(struct pipeline *pipeline) {
 
         enter_state(peer, PEER_WITH_PLUGIN, INT64_MAX);
         outbox_open(&pipeline->outbox, &outbox_frames_backend);
-        outbox_frames_send_first(&pipeline->outbox, pipeline->state->served.ended_number);
+        outbox_frames_send_first(&pipeline->outbox);
         kick_stale_clients(pipeline, peer->welcome.connections);
         drop_welcome(peer);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, BROKER_WITH_PLUGIN);
@@ -291,9 +290,7 @@ static void prepare_serving(struct pipeline *pipeline, struct now now) {
         if (!check_registrations(pipeline, now))
                 return;
         enter_state(peer, PEER_PREPARED, INT64_MAX);
-        if (peer->welcome_text &&
-            state_serve_run(pipeline->state, welcome->broker_run, welcome->last_record_number) &&
-            pipeline->storage)
+        if (peer->welcome_text && state_serve_run(pipeline->state, welcome->broker_run) && pipeline->storage)
                 pipeline->batch.is_commit_required = true;
 }
 

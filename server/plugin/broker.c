@@ -3,6 +3,9 @@
 #include "plugin/broker.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/system_clock.h"
@@ -27,6 +30,13 @@ int broker_errno(int result) {
         default:
                 return -EINVAL;
         }
+}
+
+_Noreturn void broker_end(const char *reason) {
+        mosquitto_log_printf(MOSQ_LOG_ERR, "statestore: this broker ends, and so do its sessions: %s",
+                             reason);
+        fflush(NULL);
+        _exit(EXIT_FAILURE); /* exit() would call functions of the broker and its libraries, still in use */
 }
 
 void broker_log_client(struct line_limit *limit, const char *event, const char *client_id) {

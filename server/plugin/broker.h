@@ -23,6 +23,13 @@ bool broker_is_2_1(void);
 /* Convert MOSQ_ERR_... to 0, -ENOMEM, or -EINVAL for all other errors. */
 int broker_errno(int result);
 
+/*
+ * End the broker's process, with all its sessions, and log this reason. There is no other way to end the
+ * session of a client that is not connected. The exit status is that of a failure, so a service manager
+ * starts the broker again.
+ */
+_Noreturn void broker_end(const char *reason);
+
 /* Limits a line of the log that clients can cause: one line a second. */
 struct line_limit {
         int64_t next_ns; /* CLOCK_MONOTONIC */

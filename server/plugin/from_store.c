@@ -68,11 +68,22 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
         return has_returned;
 }
 
+/*
+ * Return whether the store has served another broker since it served this one. What this broker keeps is
+ * of that time: its sessions have missed what has happened since, and its requests may have been executed.
+ */
+static bool is_left_behind(const struct plugin *plugin, const struct handshake_hello *hello) {
+        return hello->served_run > 0 && hello->served_run != plugin->broker_run &&
+               plugin->records.last_number > 0;
+}
+
 static int accept_hello(struct plugin *plugin, const struct handshake_hello *hello,
                         const struct mosquitto *sender) {
         struct handshake_welcome welcome = { 0 };
         int r;
 
+        if (is_left_behind(plugin, hello))
+                broker_end("the state store has served another broker since it served this one");
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)

@@ -50,7 +50,6 @@ int to_store_send_welcome(struct plugin *plugin, const uint8_t *hello_key,
 
         welcome->broker_run = plugin->broker_run;
         welcome->published = publish_last_complete(plugin);
-        welcome->last_record_number = plugin->records.last_number;
         handshake_welcome_append(&text, welcome);
         connections_append_welcome(&plugin->connections, &text);
         r = publish_to_store(plugin, COMPANION_WELCOME, &text, hello_key);

@@ -6,19 +6,6 @@
 #include "hash/hash.h"
 #include "protocol/companion.h"
 
-/*
- * The run of the broker with the plugin that was served last (common/protocol/companion.h): the
- * stored executions are of its requests.
- */
-struct served_run {
-        uint64_t broker_run; /* 0: none was served */
-        /*
-         * The records up to this number are ended without an execution: the plugin had numbered them
-         * when this run followed another one, and they may have been executed before.
-         */
-        uint64_t ended_number; /* 0: none */
-};
-
 /* What must survive and exists once. Each change set has the complete header: see state/change_set.h. */
 struct state_header {
         uint64_t n_commits;            /* number of the change set; 0: of an empty store */
@@ -29,7 +16,11 @@ struct state_header {
         struct token_key token_key;    /* of the tokens of SCAN */
         /* new for each empty store: see common/protocol/companion.h */
         char instance_id[COMPANION_INSTANCE_TEXT_SIZE];
-        struct served_run served;
+        /*
+         * The run of the broker with the plugin that was served last (common/protocol/companion.h): the
+         * stored executions are of its requests. 0: none was served.
+         */
+        uint64_t served_run;
         struct version clock;           /* at or above every version that the engine has issued */
         bool keys_may_be_lost;          /* engine_may_lose_keys() */
         uint64_t notification_sequence; /* of the last notification; 0: none */

@@ -43,7 +43,7 @@ int state_new(struct state **ret_state, const struct engine_config *config,
                 return -ENOMEM;
 
         state->header = *header;
-        state->served = header->served;
+        state->served_run = header->served_run;
         state->timescale = timescale_resume(header->reading_ms, header->shift_ms, now);
         state->notifications.last_sequence = header->notification_sequence;
         r = choose_node_id(&state->header, config->node_id);
@@ -125,17 +125,13 @@ int state_put_row(struct state *state, const struct row *row, struct now now) {
 /* 2. Committing */
 
 static bool is_run_stored(const struct state *state) {
-        return state->header.served.broker_run == state->served.broker_run &&
-               state->header.served.ended_number == state->served.ended_number;
+        return state->header.served_run == state->served_run;
 }
 
-bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number) {
-        struct served_run *served = &state->served;
-
-        if (served->broker_run != broker_run) {
+bool state_serve_run(struct state *state, uint64_t broker_run) {
+        if (state->served_run != broker_run)
                 engine_forget_executions(state->engine);
-                *served = (struct served_run){ broker_run, served->broker_run > 0 ? last_number : 0 };
-        }
+        state->served_run = broker_run;
         return !is_run_stored(state);
 }
 
@@ -157,7 +153,7 @@ static struct state_header next_header(const struct state *state, const struct e
         struct state_header header = state->header;
 
         header.n_commits++;
-        header.served = state->served;
+        header.served_run = state->served_run;
         header.clock = stats->clock;
         header.keys_may_be_lost = engine_may_lose_keys(state->engine);
         header.notification_sequence = state->notifications.last_sequence;

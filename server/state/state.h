@@ -24,7 +24,7 @@ struct state {
          * change set stores it.
          */
         struct state_header header;
-        struct served_run served; /* the header of the next change set has it */
+        uint64_t served_run; /* the header of the next change set has it */
         struct timescale timescale;
         struct notification_queue notifications;
         uint64_t acknowledged;        /* the notifications up to it are acknowledged, and removed */
@@ -55,13 +55,11 @@ struct state *state_free(struct state *state);
 int state_put_row(struct state *state, const struct row *row, struct now now);
 
 /*
- * The broker with the plugin of this run is served from now on. last_number: of the records that the
- * plugin has numbered. If another run was served before, these records are ended, and all executions
- * are forgotten: their numbers are those of the other run. If none was served, this state has
- * executed no record, so the records are executed. Returns true if the run or the number of the ended
- * records is not stored yet: the next change set stores both. No execution may be uncommitted.
+ * The broker with the plugin of this run is served from now on. If another run was served before, all
+ * executions are forgotten: their numbers are those of the other run. Returns true if the run is not
+ * stored yet: the next change set stores it. No execution may be uncommitted.
  */
-bool state_serve_run(struct state *state, uint64_t broker_run, uint64_t last_number);
+bool state_serve_run(struct state *state, uint64_t broker_run);
 
 /*
  * The batch has ended: stage one notification for each watched change of the effects. Nothing may be

@@ -10,7 +10,7 @@
  * has the present rows, headers and keys. A statestored with another version then says so instead of calling
  * the data damaged. No version below 9 was released.
  */
-#define STORED_FORM_VERSION 9
+#define STORED_FORM_VERSION 10
 
 /*
  * Why data of another version cannot be used, and the remedy, for persons. Log it behind the name of the

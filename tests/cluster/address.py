@@ -2,10 +2,10 @@
 """The machine that has the address of the clients is lost. keepalived moves the address."""
 
 from measured import measured
+from support.cluster import RestartedBroker
 from support.cluster_client import ClusterClient
 from support.counter import Counter, wait_for_all
 from support.keepalived import ADDRESS, Keepalived
-from support.site import SiteBroker
 from support.wire_client import WireClient
 
 PORT = 1883
@@ -42,7 +42,7 @@ def restore(machine, keepalived):
 def lose_address(run):
     what = "a machine is lost, clients at the address of keepalived"
     with measured(run, n_counters=0, has_lan=True,
-                  make_broker=lambda directory: SiteBroker(directory, listeners=[f"listener {PORT}"])) as one:
+                  make_broker=lambda directory: RestartedBroker(directory, listeners=[f"listener {PORT}"])) as one:
         keepalived = {machine: Keepalived(machine.directory, machine.host) for machine in one.cluster.members}
         try:
             for each in keepalived.values():

@@ -171,8 +171,7 @@ static void make_welcome(struct slice *input, struct buf *text) {
         CLEANUP(buf_deinit) struct buf connections = { 0 };
         struct handshake_welcome welcome = { .is_takeover = input_chance(input, 10),
                                              .broker_run = input_below(input, 3),
-                                             .published = input_below(input, 4),
-                                             .last_record_number = input_below(input, 4) };
+                                             .published = input_below(input, 4) };
 
         for (size_t n = input_below(input, 4); n > 0; n--) {
                 struct handshake_connection connection = { .number = 1 + input_below(input, 4),

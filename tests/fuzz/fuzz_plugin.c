@@ -482,6 +482,7 @@ static struct slice take_payload(struct slice *input, const char *topic, struct 
                 buf_append(buf, &version, 1);
                 buf_append(buf, "\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0", 15); /* run, and 7 bytes of number */
                 buf_append(buf, &number, 1);
+                buf_append(buf, "\0\0\0\0\0\0\0", 8);                      /* served run */
                 buf_append_string(buf, "0123456789abcdef0123456789abcde"); /* the key */
                 buf_append(buf, &number, 1);
         }
@@ -579,7 +580,7 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         mosquitto_property *properties = take_properties(input);
         struct buf bytes = { 0 };
         struct slice payload = take_payload(input, topic, &bytes);
-        struct handshake_hello hello;
+        struct handshake_hello hello = { 0 };
         struct mosquitto_evt_control message = {
                 .client = client,
                 .topic = topic,
@@ -595,7 +596,8 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         note_frame(topic, payload);
         control_sender = client;
         is_starved = payload.data && memmem(payload.data, payload.length, STARVED, strlen(STARVED));
-        happen(MOSQ_EVT_CONTROL, topic, &message);
+        if (hello.served_run == 0) /* another one may end the process */
+                happen(MOSQ_EVT_CONTROL, topic, &message);
         is_starved = false;
         control_sender = NULL;
         ASSERT(n_notified <= n_recipients);

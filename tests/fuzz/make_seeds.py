@@ -137,7 +137,7 @@ INVOCATION = numbered(*(
 ))
 
 # A step takes one byte for its kind, and then what the kind takes: see step() in fuzz_broker_messages.c.
-WELCOME = bytes([5, 0, 0, 0, 0, 255, 1, 0, 1, 1, 0, 255])
+WELCOME = bytes([5, 0, 0, 0, 255, 1, 0, 1, 1, 0, 255])
 
 
 def framed(payload, client=0):
@@ -167,11 +167,11 @@ def stored(*strings):
     return b"".join(len(string).to_bytes(4, "big") + string for string in strings)
 
 
-STORED_FORM_VERSION = struct.pack("!I", 9)
+STORED_FORM_VERSION = struct.pack("!I", 10)
 STORED_NUMBER = struct.pack("!Q", 1)
 STORED_VERSION = struct.pack("!QI", 1000, 2)
 STORED_RESULT = stored(b"done") + b"\1" + STORED_VERSION
-STATE_HEADER = b"H" + stored(b"StateStore") + bytes(3 * 16 + 64) + stored(b"0" * 32) + bytes(2 * 8) + STORED_VERSION + bytes(1 + 4 * 8)
+STATE_HEADER = b"H" + stored(b"StateStore") + bytes(3 * 16 + 64) + stored(b"0" * 32) + bytes(8) + STORED_VERSION + bytes(1 + 4 * 8)
 
 
 def etcd_header(name):

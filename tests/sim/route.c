@@ -282,40 +282,18 @@ static void receive_elsewhere(struct world *world, const struct message *message
         }
 }
 
-/* Requests that end without an execution get no reply. */
-static void give_up(struct world *world, uint64_t ended_number) {
-        const struct model_records *numbered = &world->broker.plugin.numbered;
+/* The plugin does not learn which broker was served last. */
+static void receive_without_run(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        struct message changed = *message;
+        struct handshake_hello hello;
 
-        for (size_t i = 0; i < numbered->n && numbered->list[i]->number <= ended_number; i++) {
-                const struct frame_to_store_record *record = &numbered->list[i]->record;
-
-                if (record->kind == FRAME_REQUEST)
-                        client_give_up(world, truth_find(&world->truth, record->request.correlation_data));
-        }
-}
-
-/* The first frame after WELCOME begins with the end of the records that the pipeline does not execute. */
-static void receive_first_frame(struct world *world, const struct message *message) {
-        CLEANUP(buf_deinit) struct buf frame = { 0 };
-        struct model_plugin *plugin = &world->broker.plugin;
-        size_t n_unreplied = plugin->n_unreplied;
-        struct message first = *message;
-        struct frame_to_plugin_record record;
-        struct slice records;
-
-        ASSERT(frame_to_plugin_read(message->payload, &records) == 0 &&
-               frame_to_plugin_next(&records, &record) && record.kind == FRAME_END);
-        if (IS_PLANTED(PLANTED_RECORDS_KEPT)) {
-                record.end.record_number = 0;
-                frame_to_plugin_append(&frame);
-                frame_to_plugin_append_record(&frame, &record);
-                buf_append_slice(&frame, records);
-                first.payload = buf_slice(&frame);
-                ASSERT(!buf_failed(&frame));
-        }
-        give_up(world, record.end.record_number);
-        model_plugin_receive(plugin, &first, world->now.mono_ns);
-        plugin->n_unreplied = n_unreplied;
+        ASSERT(handshake_hello_read(message->payload, &hello) == 0);
+        hello.served_run = 0;
+        handshake_hello_append(&payload, &hello);
+        changed.payload = buf_slice(&payload);
+        ASSERT(!buf_failed(&payload));
+        model_plugin_receive(plugin, &changed, now_ns);
 }
 
 static void receive_hello(struct world *world, const struct message *message) {
@@ -325,7 +303,12 @@ static void receive_hello(struct world *world, const struct message *message) {
                 plugin->position.sequence = 0;
         if (IS_PLANTED(PLANTED_MIXED))
                 mix(world);
-        model_plugin_receive(plugin, message, world->now.mono_ns);
+        if (IS_PLANTED(PLANTED_RECORDS_KEPT))
+                receive_without_run(plugin, message, world->now.mono_ns);
+        else
+                model_plugin_receive(plugin, message, world->now.mono_ns);
+        if (plugin->has_ended)
+                world_plan(world, world->now.mono_ns, world_restart_broker, 0);
         if (IS_PLANTED(PLANTED_OLD_WELCOME))
                 exchange_welcome(world, message);
 }
@@ -342,8 +325,6 @@ static void receive_control(struct world *world, const struct message *message) 
                 return;
         if (is_hello)
                 receive_hello(world, message);
-        else if (plugin->has_store && !plugin->is_serving)
-                receive_first_frame(world, message);
         else
                 model_plugin_receive(plugin, message, world->now.mono_ns);
         plugin_finish(world);

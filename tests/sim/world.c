@@ -113,7 +113,8 @@ static void drop_again(struct world *world, struct timeline_event *event) {
                 world_drop_link(world, NULL);
 }
 
-static void restart_broker(struct world *world) {
+void world_restart_broker(struct world *world, struct timeline_event *event) {
+        (void)event;
         broker_restart(world);
         world_plan(world, world_soon(world, 300), connect_store, 0);
         for (size_t i = 0; i < world->n_clients; i++)
@@ -152,7 +153,7 @@ static void inject_fault(struct world *world, struct timeline_event *event) {
                 break;
         case 2:
                 if (faults->broker_restarts)
-                        restart_broker(world);
+                        world_restart_broker(world, NULL);
                 break;
         case 3:
                 if (faults->clients_disconnect) {

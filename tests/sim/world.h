@@ -144,6 +144,7 @@ void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world 
 
 /* Break the connection between broker and pipeline; it comes back. */
 void world_drop_link(struct world *world, struct timeline_event *event);
+void world_restart_broker(struct world *world, struct timeline_event *event);
 
 /* The pipeline's clocks, which a planted fault can change. */
 struct now world_store_now(const struct world *world);

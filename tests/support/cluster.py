@@ -165,6 +165,21 @@ class Member(Process):
         return status == 503 and text in reason
 
 
+class RestartedBroker(SiteBroker):
+    """Starts again after a failure, as with Restart=on-failure in mosquitto.service."""
+
+    def start(self):
+        super().start()
+        threading.Thread(target=self._restart, args=(self.child,), daemon=True).start()
+        return self
+
+    def _restart(self, child):
+        """Runs as long as the processes that it starts: killed_with_parent()."""
+        while child.wait() == 1 and self.child is child:
+            self.starts()
+            child = self.child
+
+
 class Machine:
     """host: where it is connected to others."""
 
@@ -212,7 +227,7 @@ class Cluster:
     of a LAN, machine.host, and not in the network of the test. make_broker: makes a broker in a directory."""
 
     def __init__(self, directory, n_members=2, n_witnesses=1, flags=(), etcd_flags=(), scheme="http", has_proxies=False,
-                 has_clocks=False, has_lan=False, make_broker=SiteBroker):
+                 has_clocks=False, has_lan=False, make_broker=RestartedBroker):
         names = [chr(ord("a") + n) for n in range(n_members + n_witnesses)]
         self.lan = Lan(names) if has_lan else None
         hosts = self.lan.hosts.values() if has_lan else itertools.repeat(Loopback)

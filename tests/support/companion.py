@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Optional
 
-VERSION = 9
+VERSION = 10
 KEY_SIZE = 32
 NONCE_SIZE = 24
 TAG_SIZE = 16
@@ -36,8 +36,8 @@ def frame_key(hello_key):
 # To the plugin
 
 
-def hello(key, instance, run=1, number=1, version=VERSION):
-    return struct.pack("!BQQ", version, run, number) + key + instance
+def hello(key, instance, run=1, number=1, version=VERSION, served_run=0):
+    return struct.pack("!BQQQ", version, run, number, served_run) + key + instance
 
 
 def _text(data):
@@ -115,16 +115,15 @@ class Welcome:
     is_takeover: bool
     broker_run: int
     published: int
-    last_number: int
     idle: set  # numbers, as text
     pending: set
 
 
 def welcome(text):
-    version, flags, run, published, last_number = struct.unpack_from("!BBQQQ", text)
+    version, flags, run, published = struct.unpack_from("!BBQQ", text)
     assert version == VERSION and flags < 2
-    connections = [struct.unpack_from("!BQ", text, at) for at in range(26, len(text), 9)]
-    return Welcome(bool(flags), run, published, last_number, {str(number) for flags, number in connections if flags == 1},
+    connections = [struct.unpack_from("!BQ", text, at) for at in range(18, len(text), 9)]
+    return Welcome(bool(flags), run, published, {str(number) for flags, number in connections if flags == 1},
                    {str(number) for flags, number in connections if flags & 2})
 
 

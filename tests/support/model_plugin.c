@@ -386,8 +386,7 @@ static void send_welcome(struct model_plugin *plugin, const struct handshake_hel
                          bool is_takeover) {
         struct handshake_welcome welcome = { .is_takeover = is_takeover,
                                              .broker_run = plugin->broker_run,
-                                             .published = delivered(plugin),
-                                             .last_record_number = plugin->last_number };
+                                             .published = delivered(plugin) };
         struct buf connections = { 0 }, text = { 0 };
         uint8_t *box;
 
@@ -417,6 +416,10 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
         if (is_repeated(plugin, &hello))
                 return;
+        plugin->has_ended =
+                hello.served_run > 0 && hello.served_run != plugin->broker_run && plugin->last_number > 0;
+        if (plugin->has_ended)
+                return;
 
         companion_frame_key(hello.key, plugin->key);
         set_instance(plugin, hello.instance_id);
@@ -441,14 +444,11 @@ static void end_up_to(struct model_plugin *plugin, uint64_t number, bool is_last
                 struct model_record *record = plugin->numbered.list[0];
                 bool has_reply = is_last_replied && record->number == number;
 
-                if (plugin->n_sent > 0) {
-                        plugin->n_sent--;
-                        plugin->n_ended++;
-                        plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
-                                               record->record.request.response_topic.data && !has_reply;
-                } else {
-                        ASSERT(plugin->n_frames == 0); /* only the first frame ends what was not sent */
-                }
+                ASSERT(plugin->n_sent > 0);
+                plugin->n_sent--;
+                plugin->n_ended++;
+                plugin->n_unreplied += record->record.kind == FRAME_REQUEST &&
+                                       record->record.request.response_topic.data && !has_reply;
                 remove_record(&plugin->numbered, record);
                 end_record(plugin, record);
         }

@@ -70,6 +70,8 @@ struct model_plugin {
         struct model_records numbered; /* in the order of their numbers */
         uint64_t last_number;
 
+        /* The process of the broker has ended. The caller starts another one with a new model. */
+        bool has_ended;
         bool has_store;  /* HELLO has arrived over the present connection of the store */
         bool is_serving; /* and then a frame */
         uint8_t key[COMPANION_KEY_SIZE];

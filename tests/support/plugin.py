@@ -23,7 +23,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"9"
+VERSION = b"10"
 
 
 # Events and results of mosquitto's plugin interface
@@ -192,12 +192,12 @@ class Peer(Connection):
 
     # Sending
 
-    def encode_hello(self, instance, key, **more):
-        return self.encode_publish(CONTROL + "hello", companion.hello(key, instance.encode(), self.run, self.n_hellos), **more)
+    def encode_hello(self, instance, key, served_run=0, **more):
+        hello = companion.hello(key, instance.encode(), self.run, self.n_hellos, served_run=served_run)
+        return self.encode_publish(CONTROL + "hello", hello, **more)
 
-    def hello(self, instance="instance-1", ended=0):
-        """Begin to serve: the records up to `ended` have ended; None: do not begin. Return the numbers of the open connections
-        that are tracked and whose requests have ended."""
+    def hello(self, instance="instance-1"):
+        """Begin to serve. Return the numbers of the open connections that are tracked and whose requests have ended."""
         self.n_hellos += 1
         key = os.urandom(companion.KEY_SIZE)
         self.frame_key = None
@@ -214,8 +214,7 @@ class Peer(Connection):
         self._messages = [message for message in self._messages if message.topic != SYS + "frame"]
         for message in early:
             self._take_frame(message)
-        if ended is not None:
-            self.end(ended)
+        self.end(0)
         return self.welcome.idle
 
     def serve(self):

@@ -28,6 +28,12 @@ def cluster(make_cluster):
 
 
 @pytest.fixture
+def slow_cluster(make_cluster):
+    """A cluster whose leader stays the same while a busy machine starts a process."""
+    return make_cluster(flags=["--lease", "20s"])
+
+
+@pytest.fixture
 def counters():
     """Starts clients that count. After the test, each acknowledged write must be there once."""
     started = []

@@ -45,12 +45,6 @@ class EtcdCtl:
         return sorted((json.loads(line) for line in ended.stdout.splitlines()), key=str)
 
 
-@pytest.fixture
-def slow_cluster(make_cluster):
-    """A cluster whose leader stays the same while a busy machine starts a process."""
-    return make_cluster(flags=["--lease", "20s"])
-
-
 def stop_members(cluster):
     for machine in cluster.members:
         machine.member.signal_and_wait(15)

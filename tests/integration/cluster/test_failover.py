@@ -18,12 +18,6 @@ LOCK_MS = 60_000
 
 
 @pytest.fixture
-def slow_cluster(make_cluster):
-    """A cluster whose leader stays the same while a busy machine starts a process."""
-    return make_cluster(flags=["--lease", "20s"])
-
-
-@pytest.fixture
 def second_process(tmp_path):
     store = Process("statestored", tmp_path / "statestored.log")
     yield store

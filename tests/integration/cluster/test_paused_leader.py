@@ -54,3 +54,29 @@ def test_a_request_of_a_former_term_is_not_executed(cluster, suspended):
     cluster.wait_for_leader(former)
 
     assert ClusterClient(cluster).value_of("k") == b"new"
+
+
+def test_sessions_at_the_broker_of_a_former_leader_end(cluster, suspended):
+    """A client that continued its session would not know that it has missed what happened meanwhile."""
+    former, client = start_with_old_value(cluster)
+    kept = WireClient(former.broker.port, clean_start=False, session_expiry=1000)
+    kept.disconnect()
+    other = suspended(client, former, ("GET", "k"))
+    other.kill()
+    cluster.wait_for_leader(former)
+
+    again = WireClient(former.broker.port, kept.id, clean_start=False, session_expiry=1000)
+
+    assert not again.session_present
+    assert again.ask("GET", "k") == b"$3\r\nnew\r\n"
+
+
+def test_sessions_stay_if_no_other_member_has_served(slow_cluster):
+    leader = slow_cluster.wait_for_leader()
+    kept = WireClient(leader.broker.port, clean_start=False, session_expiry=1000)
+    assert kept.ask("SET", "k", "v") == b"+OK\r\n"
+    leader.member.end_process()
+    slow_cluster.wait_for_leader(leader)
+
+    kept.disconnect()
+    assert WireClient(leader.broker.port, kept.id, clean_start=False).session_present

@@ -51,9 +51,7 @@ def listing(directories):
         directories["sbindir"] / "statestored",
         directories["bindir"] / "statestorectl",
         directories["prefix"] / "lib/statestored/mosquitto_statestore.so",
-        directories["prefix"] / "lib/statestored/end_sessions.sh",
         directories["prefix"] / "lib/systemd/system/statestored.service",
-        directories["prefix"] / "lib/systemd/system/statestored-sessions.service",
         Path("/etc/statestored/statestored.conf"),
         Path("/etc/statestored/policy.conf"),
         *(directories["mandir"] / name for name in ("man8/statestored.8", "man5/statestored.conf.5",
@@ -152,12 +150,6 @@ def test_systemd_knows_every_setting_of_the_unit(unit, directories, tmp_path):
     result = run("systemd-analyze", "--man=no", "verify", here)
 
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_systemd_knows_every_setting_of_the_unit_that_ends_sessions(unit):
-    result = run("systemd-analyze", "--man=no", "verify", unit.with_name("statestored-sessions.service"))
-
-    assert "statestored-sessions" not in result.stderr
 
 
 def test_restarts_are_not_limited(unit):

@@ -119,16 +119,6 @@ def test_a_key_survives_the_loss_of_a_machine_and_a_step_down(cluster):
     wait_until(lambda: cluster.page(lost).startswith("standby: "), "the lost machine has started again")
 
 
-def test_a_step_down_ends_the_sessions_at_the_broker(cluster):
-    cluster.set("key", "value")
-    leader = cluster.leader()
-    broker = cluster.broker(leader)
-
-    cluster.execute_printed("RUNTIME_DIRECTORY", leader)
-
-    wait_until(lambda: cluster.broker(leader) not in (broker, None), "the broker was started again")
-
-
 def test_a_restart_of_the_leader_keeps_the_sessions_at_the_broker(cluster):
     cluster.set("key", "value")
     leader = cluster.leader()

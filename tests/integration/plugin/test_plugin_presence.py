@@ -236,6 +236,33 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
     assert peer.hello("instance-2") == set()
 
 
+def test_a_broker_ends_after_the_store_has_served_another_one(site, peer):
+    peer.number_of(site.connect())
+
+    peer.n_hellos += 1
+    peer.send(peer.encode_hello("instance-1", bytes(32), served_run=peer.welcome.broker_run ^ 1))
+
+    assert site.broker.wait() == 1
+    assert "this broker ends, and so do its sessions: the state store has served another broker" in site.broker.log()
+
+
+@pytest.mark.parametrize("has_numbered", [False, True], ids=["no request was served", "no other broker was served"])
+def test_a_broker_stays_if_it_keeps_nothing_of_a_former_time(site, peer, has_numbered):
+    run = peer.welcome.broker_run
+    if has_numbered:
+        peer.number_of(site.connect())
+    for served_run in (0, run, *([] if has_numbered else [run ^ 1])):
+        peer.n_hellos += 1
+        peer.send(peer.encode_hello("instance-1", bytes(32), served_run=served_run))
+        peer.message(SYS + "welcome")
+
+    if not has_numbered:
+        assert peer.hello() == set()
+        peer.number_of(site.connect())
+    peer.send(peer.encode_hello("instance-1", bytes(32), served_run=run ^ 1))  # not a higher number: it was repeated
+    peer.ping()
+
+
 def test_wills_of_disconnected_clients_are_published(site, peer):
     client = site.connect(will=("wills", b"a will"))
     listener = site.connect()
@@ -264,12 +291,12 @@ def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
     assert peer.hello("instance-2") == set()
 
 
-@pytest.mark.parametrize("data", [b"", b"x" * 47, b"x" * 48, b"x" * 113], ids=["empty", "no key", "empty behind the key", "too long"])
+@pytest.mark.parametrize("data", [b"", b"x" * 55, b"x" * 56, b"x" * 121], ids=["empty", "no key", "empty behind the key", "too long"])
 def test_a_hello_without_instance_is_ignored(site, peer, data):
     client = site.connect()
     number = peer.track(client)
 
-    for payload in (data, b"\7" + data):
+    for payload in (data, bytes([companion.VERSION]) + data):
         peer.publish(CONTROL + "hello", payload)
 
     assert peer.messages() == []

@@ -610,7 +610,7 @@ const char *broker_sent(struct broker *broker) {
                 size_t start = 0;
 
                 if (slice_equal(message->topic, S(COMPANION_HELLO)))
-                        start = 1 + 8 + 8 + COMPANION_KEY_SIZE; /* up to the instance id */
+                        start = 1 + 3 * 8 + COMPANION_KEY_SIZE; /* up to the instance id */
 
                 if (!append_notified(text, message->topic))
                         buf_append_slice(text, message->topic);

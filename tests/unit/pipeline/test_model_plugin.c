@@ -134,10 +134,9 @@ static void say_hello(void) {
         buf_deinit(&payload);
 }
 
-/* Begin to serve: the first frame ends the records up to this number. */
-static void begin(uint64_t number) {
-        add_to_frame(
-                (struct frame_to_plugin_record){ .kind = FRAME_END, .end = { .record_number = number } });
+/* Begin to serve: the first frame ends no record. */
+static void begin(void) {
+        add_to_frame((struct frame_to_plugin_record){ .kind = FRAME_END });
         send_frame();
 }
 
@@ -153,7 +152,7 @@ static void setup(void) {
         n_frames = 0;
         said = (struct buf){ 0 };
         say_hello();
-        begin(0);
+        begin();
         buf_reset(&said);
 }
 
@@ -365,7 +364,7 @@ Test(model_plugin, reply_is_published_once_and_only_for_a_kept_request) {
         add_reply(2, "unknown");
         send_frame();
         say_hello();
-        begin(0);
+        begin();
         add_reply(1, "repeated");
         end_up_to(1);
         add_reply(1, "ended");
@@ -414,7 +413,7 @@ Test(model_plugin, no_frame_is_outstanding_after_hello) {
         drop_records();
         n_frames = 0;
         say_hello();
-        begin(0);
+        begin();
         expect_frames(2, QUEUE_FRAME_ADDED);
         for (uint64_t number = 2; number <= 17; number++)
                 expect_record(number, 7, "x");
@@ -435,7 +434,7 @@ Test(model_plugin, kept_records_are_sent_again_before_new_ones) {
         request("a", 7, "6");
         n_frames = 0;
         say_hello();
-        begin(0);
+        begin();
         expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(2, 7, "2");
         expect_record(3, 8, "3");
@@ -456,7 +455,7 @@ Test(model_plugin, lost_frame_is_noticed_by_the_next_one) {
         expect_frames(2, QUEUE_FRAME_MISSING);
         cr_expect_eq(model_plugin_deadline(&plugin), 1000 + plugin.wait_ns);
         say_hello();
-        begin(0);
+        begin();
         expect_frames(1, QUEUE_FRAME_ADDED);
         expect_record(1, 7, "1");
 }
@@ -470,7 +469,7 @@ Test(model_plugin, nothing_is_sent_or_accepted_without_hello) {
         expect_frames(0, QUEUE_FRAME_ADDED);
         expect_said("");
         say_hello();
-        begin(0);
+        begin();
         expect_record(1, 7, "1");
 }
 
@@ -496,7 +495,7 @@ Test(model_plugin, end_of_a_connection_follows_its_requests) {
         expect_record(3, 7, NULL);
         expect_no_record();
         say_hello();
-        begin(0);
+        begin();
         expect_said("welcome 42, published 0:\n");
         expect_record(2, 7, "2");
         expect_record(3, 7, NULL);
@@ -530,7 +529,7 @@ Test(model_plugin, welcome_lists_tracked_and_pending_connections) {
         request("c", 9, "3");
         end_up_to(2);
         say_hello();
-        begin(0);
+        begin();
         expect_said("welcome 42, published 0: 9 pending 7 tracked\n");
 }
 
@@ -541,7 +540,7 @@ Test(model_plugin, another_instance_disconnects_tracked_clients) {
         buf_reset(&said);
         instance_id = "instance-2";
         say_hello();
-        begin(0);
+        begin();
         expect_said("kick 7\nwelcome 42, published 0: 8 pending\n");
         expect_record(2, 8, "2");
         notify(1, 0, true, 1, (uint64_t[]){ 7 });
@@ -557,7 +556,7 @@ Test(model_plugin, each_recipient_is_notified_once) {
         expect_frames(1, QUEUE_FRAME_ADDED);
         cr_expect_lt(added.published, 3);
         say_hello();
-        begin(0);
+        begin();
         buf_reset(&said);
         notify(2, 2, true, 1, (uint64_t[]){ 8 });
         notify(3, 0, false, 2, (uint64_t[]){ 8, 70 });
@@ -570,7 +569,7 @@ Test(model_plugin, each_recipient_is_notified_once) {
         expect_said("");
         cr_expect_eq(added.published, 4);
         say_hello();
-        begin(0);
+        begin();
         expect_said("welcome 42, published 4: 8 pending\n");
 }
 
@@ -587,26 +586,26 @@ Test(model_plugin, repeated_hello_is_ignored) {
         model_plugin_store_disconnected(&plugin);
         n_hellos--;
         say_hello();
-        begin(0);
+        begin();
         expect_said("");
         expect_frames(1, QUEUE_FRAME_ADDED);
         say_hello();
-        begin(0);
+        begin();
         expect_said("welcome 42, published 0: 7 pending\n");
         expect_record(1, 7, "1");
 }
 
 Test(model_plugin, second_run_between_two_hellos_is_a_takeover) {
         say_hello();
-        begin(0);
+        begin();
         run = 2;
         say_hello();
-        begin(0);
+        begin();
         say_hello();
-        begin(0);
+        begin();
         run = 1;
         say_hello();
-        begin(0);
+        begin();
         expect_said("welcome 42, published 0:\nwelcome 42, published 0:\nwelcome 42, published 0:\n"
                     "welcome 42, published 0, takeover:\n");
 }

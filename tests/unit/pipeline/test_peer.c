@@ -274,7 +274,7 @@ Test(peer, serves_the_plugin_after_welcome) {
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
         receive_welcome(&welcome);
         cr_expect_eq(peer_broker_kind(peer), BROKER_WITH_PLUGIN);
-        cr_expect_eq(pipeline->state->served.broker_run, BROKER_RUN);
+        cr_expect_eq(pipeline->state->served_run, BROKER_RUN);
         cr_expect_eq(peer->deadline_ns, INT64_MAX);
         cr_expect_eq(pipeline->state->acknowledged, 9);
         cr_expect_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN, "the client of the connection is kicked");
@@ -386,41 +386,14 @@ Test(peer, serves_when_a_batch_that_is_in_flight_at_welcome_has_ended) {
         cr_expect_not(peer_is_preparing(peer));
 }
 
-/* The number of the record END of the last frame, which has no other record. */
-static uint64_t last_end(void) {
-        struct frame_to_plugin_record record;
-        struct slice records;
+Test(peer, says_in_hello_which_run_was_served_last) {
+        say_hello();
+        cr_expect_eq(hello_sent.served_run, 0);
+        receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
+        peer_disconnected(pipeline);
 
-        cr_assert_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN);
-        cr_assert_eq(frame_to_plugin_read((struct slice){ sent.payload, sent.payload_length }, &records), 0);
-        cr_assert(frame_to_plugin_next(&records, &record));
-        cr_assert_eq(record.kind, FRAME_END);
-        cr_expect_eq(records.length, 0);
-        return record.end.record_number;
-}
-
-/* The broker runs that are served one after the other, and the end in the first frame to each. */
-static const struct {
-        const char *name;
-        uint64_t broker_run, last_number, ended;
-} runs[] = {
-        { "the first one of this state", 1, 5, 0 },
-        { "the same one again", 1, 9, 0 },
-        { "another one", 2, 3, 3 },
-        { "the first one again, which was not restarted", 1, 11, 11 },
-        { "the same one again: the records are still ended", 1, 15, 11 },
-        { "a new one", 3, 0, 0 },
-};
-
-Test(peer, ends_the_records_of_another_run_that_were_numbered_before) {
-        for (size_t i = 0; i < N_ROWS(runs); i++) {
-                say_hello();
-                receive_welcome(&(struct handshake_welcome){ .broker_run = runs[i].broker_run,
-                                                             .last_record_number = runs[i].last_number });
-                cr_expect_eq(peer->state, PEER_WITH_PLUGIN, ROW(runs, i));
-                cr_expect_eq(last_end(), runs[i].ended, ROW(runs, i));
-                peer_disconnected(pipeline);
-        }
+        say_hello();
+        cr_expect_eq(hello_sent.served_run, BROKER_RUN);
 }
 
 /* Each step checks some registrations. Until the last one, the broker is not served. */

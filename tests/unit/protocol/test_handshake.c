@@ -11,7 +11,8 @@
 
 #define RUN    "\x01\x02\x03\x04\x05\x06\x07\x08"
 #define NUMBER "\0\0\0\0\0\0\0\x09"
-#define HELLO  "\x09" RUN NUMBER
+#define SERVED "\0\0\0\0\0\0\0\x07"
+#define HELLO  "\x0A" RUN NUMBER SERVED
 
 /* The longest instance id. */
 #define INSTANCE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -28,6 +29,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
         for (size_t i = 0; i < N_ROWS(hellos); i++) {
                 struct handshake_hello hello = { .run = 0x0102030405060708,
                                                  .number = 9,
+                                                 .served_run = 7,
                                                  .instance_id = hellos[i].instance_id };
                 struct handshake_hello parsed;
                 struct buf payload = { 0 };
@@ -38,6 +40,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
                 cr_assert_eq(handshake_hello_read(buf_slice(&payload), &parsed), 0, ROW(hellos, i));
                 cr_expect_eq(parsed.run, hello.run, ROW(hellos, i));
                 cr_expect_eq(parsed.number, 9, ROW(hellos, i));
+                cr_expect_eq(parsed.served_run, 7, ROW(hellos, i));
                 cr_expect_eq(memcmp(parsed.key, KEY, sizeof(parsed.key)), 0, ROW(hellos, i));
                 cr_expect(slice_equal(parsed.instance_id, hellos[i].instance_id), ROW(hellos, i));
                 buf_deinit(&payload);
@@ -47,10 +50,10 @@ Test(handshake, reads_the_hello_that_it_writes) {
 Test(handshake, rejects_a_malformed_hello) {
         static const struct slice payloads[] = { { 0 },
                                                  S(""),
-                                                 S("\x09"),
+                                                 S("\x0A"),
                                                  S(HELLO KEY),
-                                                 S("\x07" RUN NUMBER KEY "i"),
-                                                 S(RUN NUMBER KEY "i"),
+                                                 S("\x09" RUN NUMBER SERVED KEY "i"),
+                                                 S(RUN NUMBER SERVED KEY "i"),
                                                  S(HELLO KEY INSTANCE "x") };
         struct handshake_hello hello;
 
@@ -60,7 +63,7 @@ Test(handshake, rejects_a_malformed_hello) {
 
 #define PUBLISHED "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
 #define N7        "\0\0\0\0\0\0\0\x07"
-#define HEAD      "\x09\0" RUN PUBLISHED N7
+#define HEAD      "\x0A\0" RUN PUBLISHED
 
 Test(handshake, reads_the_welcome_that_it_writes) {
         static const struct handshake_connection connections[] = {
@@ -69,8 +72,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
         };
         struct handshake_welcome welcome = { .is_takeover = true,
                                              .broker_run = 0x0102030405060708,
-                                             .published = UINT64_MAX,
-                                             .last_record_number = 7 };
+                                             .published = UINT64_MAX };
         struct buf numbers = { 0 }, text = { 0 };
         struct handshake_connection connection;
         struct handshake_welcome parsed;
@@ -79,13 +81,12 @@ Test(handshake, reads_the_welcome_that_it_writes) {
                 handshake_connection_append(&numbers, &connections[i]);
         welcome.connections = buf_slice(&numbers);
         handshake_welcome_append(&text, &welcome);
-        cr_expect(slice_equal(buf_slice(&text), S("\x09\x01" RUN PUBLISHED N7 "\x01" N7 "\x02" PUBLISHED)));
+        cr_expect(slice_equal(buf_slice(&text), S("\x0A\x01" RUN PUBLISHED "\x01" N7 "\x02" PUBLISHED)));
 
         cr_assert_eq(handshake_welcome_read(buf_slice(&text), &parsed), 0);
         cr_expect(parsed.is_takeover);
         cr_expect_eq(parsed.broker_run, welcome.broker_run);
         cr_expect_eq(parsed.published, welcome.published);
-        cr_expect_eq(parsed.last_record_number, 7);
         for (size_t i = 0; i < N_ROWS(connections); i++) {
                 cr_assert(handshake_next_connection(&parsed.connections, &connection), "row %zu", i);
                 cr_expect_eq(connection.number, connections[i].number, "row %zu", i);
@@ -100,7 +101,7 @@ Test(handshake, reads_the_welcome_that_it_writes) {
 Test(handshake, reads_a_welcome_without_connections) {
         struct handshake_welcome welcome;
 
-        cr_assert_eq(handshake_welcome_read(S("\x09\0" RUN PUBLISHED N7), &welcome), 0);
+        cr_assert_eq(handshake_welcome_read(S(HEAD), &welcome), 0);
         cr_expect_not(welcome.is_takeover);
         cr_expect_eq(welcome.connections.length, 0);
 }
@@ -110,9 +111,9 @@ static const struct {
         struct slice text;
 } malformed[] = {
         { "empty", S("") },
-        { "another version", S("\x07\0" RUN PUBLISHED N7) },
-        { "an unknown flag", S("\x09\x02" RUN PUBLISHED N7) },
-        { "a cut in the head", S("\x09\0" RUN PUBLISHED "\0\0\0\0\0\0\0") },
+        { "another version", S("\x09\0" RUN PUBLISHED) },
+        { "an unknown flag", S("\x0A\x02" RUN PUBLISHED) },
+        { "a cut in the head", S("\x0A\0" RUN "\0\0\0\0\0\0\0") },
         { "a cut in a connection", S(HEAD "\x01" N7 "\x01\0\0\0\0\0\0\0") },
         { "connection 0", S(HEAD "\x01\0\0\0\0\0\0\0\0") },
         { "a connection with an unknown flag", S(HEAD "\x04" N7) },

@@ -23,7 +23,7 @@
 #define S SLICE_LITERAL
 
 Test(storage_form, version) {
-        cr_expect_eq(STORED_FORM_VERSION, 9);
+        cr_expect_eq(STORED_FORM_VERSION, 10);
 }
 
 #define VERSION                                                                                             \
@@ -86,7 +86,7 @@ static const struct etcd_header header = {
                    .table_key = { { 3 } },
                    .token_key = { { 4 }, { 5 } },
                    .instance_id = "0123456789abcdef0123456789abcdef",
-                   .served = { 0x1002, 0x1003 },
+                   .served_run = 0x1002,
                    .clock = VERSION,
                    .keys_may_be_lost = true,
                    .notification_sequence = 0x1004,
@@ -111,8 +111,8 @@ static const struct etcd_header header = {
         "48000000046E6F6465010000000000000000000000000000000200000000000000000000000000000003000000"        \
         "000000000000000000000000040000000000000000000000000000000000000000000000000000000000000005"        \
         "000000000000000000000000000000000000000000000000000000000000000000002030313233343536373839"        \
-        "616263646566303132333435363738396162636465660000000000001002000000000000100300000000000010"        \
-        "0100001002010000000000001004000000000000100500000000000010060000000000001001"
+        "616263646566303132333435363738396162636465660000000000001002000000000000100100001002010000"        \
+        "000000001004000000000000100500000000000010060000000000001001"
 
 Test(storage_form, headers) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 }, found = { 0 };
@@ -126,7 +126,7 @@ Test(storage_form, headers) {
         etcd_header_append(&bytes, &header);
         base16_append(&found, buf_slice(&bytes));
         expect(&found,
-               "00000009000000DA" STATE_HEADER
+               "0000000A000000D2" STATE_HEADER
                "000000000000100700000000000010080000000000001009000000000000100B000161000000000000100C0000"
                "00000000100D01000000000000100E000000003B9ACA00000000000000100F000000000000100A060000000000"
                "00000000000000000000");
