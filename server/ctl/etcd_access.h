@@ -14,17 +14,21 @@ struct etcd_access {
         struct buf password; /* at etcd */
         struct storage *storage;
         struct storage_etcd_reading reading; /* the last one; zeros: none */
+        int64_t timeout_ms;                  /* of --timeout */
 };
 
 /*
- * Open the storage without connecting. A call of etcd lasts --timeout at most at each endpoint.
- * read_only: see storage/etcd/etcd.h. Returns EXIT_DONE or EXIT_USAGE.
+ * Open the storage without connecting. read_only: see storage/etcd/etcd.h. Returns EXIT_DONE or EXIT_USAGE.
  */
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
                                 bool read_only);
 void etcd_access_close(struct etcd_access *etcd);
 
-/* Read the header. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if it cannot be used. */
+/*
+ * Read the header. Tries again until --timeout has passed: the next endpoint may be better, and etcd has no
+ * leader for some seconds after the loss of one. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if
+ * the header cannot be used.
+ */
 enum exit_code etcd_access_observe(struct etcd_access *etcd);
 
 /* Return whether a member has led, and has not given up. Its lease may have ended. */

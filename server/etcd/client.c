@@ -25,6 +25,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/system_clock.h"
 #include "etcd/grpc.h"
 #include "etcd/response.h"
@@ -50,8 +51,11 @@ static const struct {
 
 struct etcd_client {
         struct etcd_config config;
-        size_t current;    /* endpoint of the last call */
-        size_t next;       /* endpoint of the next one */
+        size_t current;                   /* endpoint of the last call */
+        size_t next;                      /* endpoint of the next one */
+        size_t used;                      /* endpoint of the last call that succeeded */
+        char used_fault[CURL_ERROR_SIZE]; /* why a call failed there since */
+        struct log_limit log_limit;
         CURLM *connection; /* NULL: none */
         CURL *curl;        /* the exchange on the connection */
         bool is_reused;    /* the connection has had a request */
@@ -405,6 +409,20 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
         }
 }
 
+/* After a call with this result: log that another endpoint is used, and why. */
+static void log_move(struct etcd_client *client, int result) {
+        const char *const *endpoints = client->config.endpoints;
+
+        if (result < 0 && client->current == client->used)
+                snprintf(client->used_fault, sizeof(client->used_fault), "%s", etcd_client_reason(client));
+        if (result < 0 || client->current == client->used)
+                return;
+        log_limited(&client->log_limit, LOG_WARNING, "etcd %s is used, and no longer %s: %s",
+                    LOG_STRING(endpoints[client->current]), LOG_STRING(endpoints[client->used]),
+                    LOG_STRING(client->used_fault));
+        client->used = client->current;
+}
+
 /* Call the method once. Returns as etcd_call(). */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
@@ -428,6 +446,7 @@ static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                 disconnect(client);
         if (moves_on)
                 client->next = (client->current + 1) % client->config.n_endpoints;
+        log_move(client, r);
         return r;
 }
 

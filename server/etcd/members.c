@@ -55,12 +55,24 @@ static struct etcd_member from_list(const Etcd__Member *listed) {
                                      .is_learner = listed->is_learner };
 }
 
+/* Ask for the list at each endpoint until one answers. Returns as etcd_call(). */
+static int query_list(struct etcd_client *client, size_t n_endpoints,
+                      const Etcd__MemberListResponse **ret_list) {
+        Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;
+        const ProtobufCMessage *response;
+        int r = -ETIMEDOUT;
+
+        for (size_t i = 0; i < n_endpoints && r == -ETIMEDOUT; i++)
+                r = etcd_call(client, ETCD_MEMBER_LIST, &request.base, &response);
+        if (r == 0)
+                *ret_list = (const Etcd__MemberListResponse *)response;
+        return r;
+}
+
 int etcd_members_query(const struct etcd_config *config,
                        void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
         CLEANUP(cleanup_client) struct etcd_client *client = NULL;
-        Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;
         const Etcd__MemberListResponse *list = NULL;
-        const ProtobufCMessage *response;
         struct etcd_config limited = *config;
         size_t n_members = config->n_endpoints;
         int r;
@@ -68,11 +80,9 @@ int etcd_members_query(const struct etcd_config *config,
         limited.max_reply_bytes = REPLY_BYTES_MAX;
         r = etcd_client_new(&client, &limited);
         if (r == 0)
-                r = etcd_call(client, ETCD_MEMBER_LIST, &request.base, &response);
-        if (r == 0) {
-                list = (const Etcd__MemberListResponse *)response;
+                r = query_list(client, config->n_endpoints, &list);
+        if (r == 0)
                 n_members = list->n_members;
-        }
         for (size_t i = 0; i < n_members && r != -ENOMEM; i++) {
                 struct etcd_member member = list ? from_list(list->members[i])
                                                  : (struct etcd_member){ .address = config->endpoints[i] };

@@ -121,7 +121,7 @@ int storage_etcd_observe(struct storage *base, struct storage_etcd_reading *ret_
         storage->header_fault[0] = '\0';
         r = etcd_call(storage->client, ETCD_RANGE, &request.base, &message);
         if (r < 0)
-                return r == -ENOMEM ? -ENOMEM : -EIO;
+                return r == -ENOMEM || r == -EACCES ? r : -EIO;
 
         response = (const Etcd__RangeResponse *)message;
         if (!response->header)

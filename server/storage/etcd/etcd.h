@@ -69,8 +69,8 @@ struct storage_etcd_reading {
 /*
  * Read the header from one etcd, by default that of this machine, which may be behind the others, but
  * not with read_only. Returns 0; -EBADMSG if the header is damaged, or if another version of statestored
- * wrote it in another form (storage/stored_form.h); -EIO if etcd cannot be read; or -ENOMEM. Logs no cause:
- * storage_etcd_reason().
+ * wrote it in another form (storage/stored_form.h); -EACCES if etcd refuses the user, or what the user may
+ * do; -EIO if etcd cannot be read now; or -ENOMEM. Logs no cause: storage_etcd_reason().
  */
 int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);
 

@@ -25,11 +25,11 @@ FENCE = "001696374425000:00001:Other"
 
 
 class EtcdCtl:
-    """Runs statestorectl on a machine of a cluster."""
+    """Runs statestorectl on a machine of a cluster. before: URLs of endpoints before those of the cluster."""
 
-    def __init__(self, cluster, machine, prefix="/statestore/"):
+    def __init__(self, cluster, machine, prefix="/statestore/", before=()):
         urls = [machine.etcd.url, *(one.etcd.url for one in cluster.machines if one is not machine)]
-        self.variables = {**environment({"ETCD_ENDPOINTS": ",".join(urls), "ETCD_PREFIX": prefix}),
+        self.variables = {**environment({"ETCD_ENDPOINTS": ",".join([*before, *urls]), "ETCD_PREFIX": prefix}),
                           "RUNTIME_DIRECTORY": str(machine.member.directory)}
 
     def run(self, *arguments, stdin=b""):
@@ -63,6 +63,30 @@ def test_cluster_shows_the_leader_and_the_members_of_etcd(slow_cluster):
     assert {(one["etcd"], one["address"]) for one in etcds} == {(one.name, one.etcd.url) for one in slow_cluster.machines}
     assert sum(one["leads"] for one in etcds) == 1
     assert all(one["votes"] and one["version"] and one["bytes"] >= one["bytes_in_use"] > 0 for one in etcds)
+
+
+@pytest.fixture(params=["silent", "closed", "no etcd"])
+def useless(request, slow_cluster):
+    """The URL of an endpoint that answers nothing, accepts no connection, or is an HTTP server."""
+    if request.param == "no etcd":
+        yield f"http://127.0.0.1:{slow_cluster.members[0].member.pages.port}"
+        return
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        if request.param == "silent":
+            listener.listen()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_useless_first_endpoint_delays_the_commands_only(slow_cluster, useless):
+    ClusterClient(slow_cluster).ask("SET", "k", "v")
+    leader = slow_cluster.wait_for_leader()
+    ctl = EtcdCtl(slow_cluster, leader, before=[useless])
+
+    ended = ctl.run("cluster", "--timeout", f"{PATIENCE}s")
+    assert ended.returncode == DONE, ended.stderr
+    assert f"etcd {leader.etcd.url} is used, and no longer {useless}: ".encode() in ended.stderr
+    assert [one["key"] for one in ctl.exported() if "key" in one] == ["k"]
 
 
 def test_cluster_shows_which_member_of_etcd_is_away(slow_cluster):

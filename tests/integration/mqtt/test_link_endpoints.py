@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.broker import free_port
-from support.connection import KICKED
 from support.process import preload, wait_until
-from support.wire_client import WireClient
 
 MISSING = b"$-1\r\n"
 
@@ -161,29 +159,6 @@ def test_a_registration_at_the_first_broker_does_not_count_at_the_second(make_si
     client.watch("key")
     client.request("SET", "key", "value")
     assert client.notification().payload.endswith(b"\r\nvalue\r\n")
-
-
-def test_only_clients_registered_at_the_first_broker_are_disconnected_when_it_is_served_again(make_site, proxy_of):
-    """Registrations at the first broker ended while the second was served, without a way to notify their clients."""
-    first, second = make_site(), make_site()
-    proxy = proxy_of(first)
-    store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
-    holder, stopped, other = (first.connect(kind=WireClient) for _ in range(3))
-    for client in (holder, stopped):
-        client.register("key")
-    stopped.stop("key")
-    other.ask("SET", "key", "value")
-
-    proxy.cut()
-    store.wait_for_log(f"ready: serving 127.0.0.1:{second.broker.port} ")
-    proxy.mend()
-    seen = len(store.log())
-    second.broker.kill()
-    store.wait_for_log(f"ready: serving 127.0.0.1:{proxy.port} ", after=seen)
-
-    assert holder.wait_until_closed() == KICKED
-    for client in (stopped, other):
-        assert client.ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
 def test_when_the_second_broker_ends_the_first_is_served_again(make_site):

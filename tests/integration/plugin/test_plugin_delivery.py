@@ -158,7 +158,8 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
 RECORD = companion.notification(1, b"key", [1], b"payload")
 
 
-@pytest.mark.parametrize("data", [b"", b"\6" + RECORD, b"\7" + RECORD[:-1], b"\7\x09" + RECORD[1:], b"\7\2\2" + RECORD[2:],
+@pytest.mark.parametrize("data", [b"", bytes([companion.VERSION - 1]) + RECORD, companion.frame(RECORD[:-1]),
+                                  companion.frame(b"\x09" + RECORD[1:]), companion.frame(b"\2\2" + RECORD[2:]),
                                   companion.frame(companion.notification(0, b"key", [1], b"")),
                                   companion.frame(companion.notification(1, b"key", [1], b"", index=2**32 - 1)),
                                   companion.frame(RECORD, b"\3\0" + bytes(8))],

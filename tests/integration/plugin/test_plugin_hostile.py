@@ -54,7 +54,8 @@ def hostile_publishes(rng):
         makers = [user, user, user, response, correlation, other]
         return b"".join(rng.choice(makers)() for _ in range(rng.choice([0, 1, 2, 5, 300])))
 
-    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n", b"\7\1\3" + bytes(20), b"\7" + bytes(33),
+    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n", companion.frame(b"\1\3" + bytes(20)),
+                companion.frame(bytes(33)),
                 companion.frame(companion.notification(rng.getrandbits(64) or 1, b"key", range(100), b"payload")),
                 companion.frame(companion.notification(1, b"key", [1], b"", index=2**32 - 1)), companion.frame(companion.kick(1)),
                 companion.frame(companion.notification(1, b"k" * 70000, [1], b""), companion.end(1)),

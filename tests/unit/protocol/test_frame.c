@@ -30,7 +30,7 @@
 /* 1. To the store */
 
 #define COUNTERS N1 N2 N7 BIG
-#define HEADER   "\x09" N2 N7 BIG COUNTERS
+#define HEADER   "\x0A" N2 N7 BIG COUNTERS
 
 static const struct {
         const char *name;
@@ -174,10 +174,10 @@ static const struct {
         const char *name;
         struct slice bytes;
 } malformed_to_store[] = {
-        { "an earlier version", S("\x07" N1 N1 N0 COUNTERS) },
-        { "a later version", S("\x0A" N1 N1 N0 COUNTERS) },
-        { "number is 0", S("\x09" N0 N1 N0 COUNTERS) },
-        { "first is 0", S("\x09" N1 N0 N0 COUNTERS) },
+        { "an earlier version", S("\x09" N1 N1 N0 COUNTERS) },
+        { "a later version", S("\x0B" N1 N1 N0 COUNTERS) },
+        { "number is 0", S("\x0A" N0 N1 N0 COUNTERS) },
+        { "first is 0", S("\x0A" N1 N0 N0 COUNTERS) },
         { "an unknown kind", S(HEADER "\x03\0" N1 "\0\0") },
         { "kind 0", S(HEADER "\0\0" N1 "\0\0") },
         { "an unknown flag of a request", S(HEADER "\x01\x04" N1 "\0\0" ABSENT NONE NONE) },
@@ -193,7 +193,7 @@ static const struct {
         { "an unknown flag of an end", S(HEADER "\x02\x02" N1 "\0\0") },
         { "a good record before a bad one", S(HEADER "\x02\0" N1 "\0\0"
                                                      "\x02\0" N0 "\0\0") },
-        { "a number of a record that exceeds 64 bits", S("\x09" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
+        { "a number of a record that exceeds 64 bits", S("\x0A" N1 MAX N0 COUNTERS "\x02\0" N1 "\0\0") },
 };
 
 Test(frame, to_the_store_that_is_malformed_is_rejected) {
@@ -266,7 +266,7 @@ Test(frame, to_the_plugin_is_written_as_specified) {
         struct buf buf = { 0 };
 
         frame_to_plugin_append(&buf);
-        cr_expect(slice_equal(buf_slice(&buf), S("\x09")));
+        cr_expect(slice_equal(buf_slice(&buf), S("\x0A")));
         cr_expect_eq(buf.length, FRAME_TO_PLUGIN_HEADER_SIZE);
         for (size_t i = 0; i < N_ROWS(to_plugin); i++) {
                 buf_reset(&buf);
@@ -328,21 +328,21 @@ static const struct {
 } malformed_to_plugin[] = {
         { "absent", { 0 } },
         { "another version", S("\x07") },
-        { "an unknown kind", S("\x09\x05\0" N1) },
-        { "an unknown flag of a reply", S("\x09\x01\x08" N7 NONE NONE) },
-        { "tracked and untracked", S("\x09\x01\x07" N7 NONE NONE) },
-        { "a payload without a message", S("\x09\x01\0" N7 NONE "\0\0\0\x01p") },
-        { "properties without a message", S("\x09\x01\0" N7 PROPERTIES_BLOB NONE) },
-        { "a reply to 0", S("\x09\x01\x04" N0 NONE NONE) },
-        { "sequence 0", S("\x09\x02\x01" N0 NONE NONE NONE NONE NONE) },
-        { "an unknown flag of a notification", S("\x09\x02\x02" N1 NONE NONE NONE NONE NONE) },
-        { "part of a recipient", S("\x09\x02\x01" N1 NONE NONE "\0\0\0\x07\0\0\0\0\0\0\0" NONE NONE) },
+        { "an unknown kind", S("\x0A\x05\0" N1) },
+        { "an unknown flag of a reply", S("\x0A\x01\x08" N7 NONE NONE) },
+        { "tracked and untracked", S("\x0A\x01\x07" N7 NONE NONE) },
+        { "a payload without a message", S("\x0A\x01\0" N7 NONE "\0\0\0\x01p") },
+        { "properties without a message", S("\x0A\x01\0" N7 PROPERTIES_BLOB NONE) },
+        { "a reply to 0", S("\x0A\x01\x04" N0 NONE NONE) },
+        { "sequence 0", S("\x0A\x02\x01" N0 NONE NONE NONE NONE NONE) },
+        { "an unknown flag of a notification", S("\x0A\x02\x02" N1 NONE NONE NONE NONE NONE) },
+        { "part of a recipient", S("\x0A\x02\x01" N1 NONE NONE "\0\0\0\x07\0\0\0\0\0\0\0" NONE NONE) },
         { "an index that exceeds 32 bits",
-          S("\x09\x02\x01" N1 "\xFF\xFF\xFF\xFF" NONE "\0\0\0\x08" N7 NONE NONE) },
-        { "a property without a value", S("\x09\x02\x01" N1 NONE NONE NONE "\0\0\0\x02\0\0" NONE) },
-        { "a kick of 0", S("\x09\x03\0" N0) },
-        { "a kick with a flag", S("\x09\x03\x01" N1) },
-        { "a good record before a bad one", S("\x09\x03\0" N1 "\x03\0" N0) },
+          S("\x0A\x02\x01" N1 "\xFF\xFF\xFF\xFF" NONE "\0\0\0\x08" N7 NONE NONE) },
+        { "a property without a value", S("\x0A\x02\x01" N1 NONE NONE NONE "\0\0\0\x02\0\0" NONE) },
+        { "a kick of 0", S("\x0A\x03\0" N0) },
+        { "a kick with a flag", S("\x0A\x03\x01" N1) },
+        { "a good record before a bad one", S("\x0A\x03\0" N1 "\x03\0" N0) },
 };
 
 Test(frame, to_the_plugin_that_is_malformed_is_rejected) {
