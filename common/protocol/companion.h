@@ -111,8 +111,9 @@
  * the first one keeps is of a former time. This store, or another one with the same data, may have
  * executed its numbered records, and remembers executions only of the broker run that it served last. And
  * a client that continues its session there would miss what has happened at the other broker. So HELLO
- * has the broker run that was served last, and a plugin that has another one, and has numbered a record,
- * ends its broker's process. The store commits a new broker run before it begins to serve.
+ * has the broker run that was served last. A plugin that has another one, has served the same instance
+ * before, and has numbered a record, ends its broker's process. A store with data commits a new broker run
+ * before it begins to serve; if this commit fails, it executes nothing but reads until the next one.
  *
  *   broker A + plugin                                       store
  *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits
@@ -193,6 +194,8 @@
  * (companion_hello_key()). The plugin ignores a HELLO whose number is not higher than the last one
  * of the same run: the MQTT client of the store has repeated it.
  *
+ * A HELLO with another served run may end the broker: see above.
+ *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
  * most one store serves.
  *
@@ -242,15 +245,16 @@
  * will. The store kicks a connection in these cases:
  *
  * - WELCOME lists the connection as tracked and not as pending, but the store has no registrations of
- *   it: they ended by a new policy. A request of a pending connection may register again.
+ *   it: they ended by a new policy, or while the store served a broker without the plugin. A request of
+ *   a pending connection may register again.
  * - A notification for the connection is too large for the broker.
  * - With --control: the fault `kick` applies to a request of the connection.
  *
  * END: all records up to this number have ended, also those without a reply. It also says how long
  * the store has worked on the batch with these records, without commits: on their execution and the
  * replies, on expired keys, and on the check of registrations. The plugin sizes the next frames from
- * it, and from what it has published since the last END. The first frame after WELCOME is an END with
- * the number 0: none has ended.
+ * it, and from what it has published since the last END. The first frame after WELCOME only says that the
+ * store begins to serve: it is an END with the number 0, because the plugin answers a frame without records.
  */
 #define COMPANION_FRAME_TO_PLUGIN COMPANION_CONTROL "frame"
 

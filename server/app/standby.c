@@ -24,8 +24,8 @@
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        const char *endpoint; /* of etcd, if the header was not read; else "" */
-        char etcd[64];        /* why it was not read: the text before its first digit */
+        const char *endpoint; /* of etcd, if the header was not read; else NULL. Of the configuration */
+        char cause[64];       /* why it was not read: the text before its first digit */
 };
 
 struct standby {
@@ -62,31 +62,29 @@ static void describe_decision(const struct standby *standby, enum election_reaso
 }
 
 /*
- * Return whether a log message says the same, except for digits: libcurl names milliseconds. Endpoints may
- * fail in different ways by turns, so only the one that was logged counts.
+ * Return whether the state needs no further message. Digits are no other cause: libcurl names milliseconds.
+ * Endpoints may fail in different ways by turns, so only another cause at the same one is logged.
  */
 static bool is_logged(const struct logged_state *logged, const struct logged_state *state) {
         return state->reason == logged->reason && state->term == logged->term &&
-               (state->endpoint != logged->endpoint || strcmp(state->etcd, logged->etcd) == 0);
+               (state->endpoint != logged->endpoint || strcmp(state->cause, logged->cause) == 0);
 }
 
 /* Log a change of the reason, of the leader, or of the cause why etcd cannot be read. */
 static void log_change(struct standby *standby, enum election_reason reason) {
         const struct cluster_view *view = &standby->server->cluster;
         struct logged_state state = { .reason = (int)reason, .term = view->term };
-        const char *etcd = "", *endpoint = "";
+        const char *cause = reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "";
 
-        if (reason == ELECTION_UNKNOWN) {
-                etcd = storage_etcd_reason(standby->storage);
-                endpoint = storage_etcd_endpoint(standby->storage);
-        }
-        state.endpoint = endpoint;
-        snprintf(state.etcd, sizeof(state.etcd), "%.*s", (int)strcspn(etcd, "0123456789"), etcd);
+        if (*cause)
+                state.endpoint = storage_etcd_endpoint(standby->storage);
+        snprintf(state.cause, sizeof(state.cause), "%.*s", (int)strcspn(cause, "0123456789"), cause);
         if (is_logged(&standby->logged, &state))
                 return;
 
-        log_limited(&standby->log_limit, *etcd ? LOG_WARNING : LOG_INFO, "%s: term=%" PRIu64 "%s%s%s%s",
-                    view->waits_for, view->term, *etcd ? " etcd=" : "", endpoint, *etcd ? ": " : "", etcd);
+        log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
+                    "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term, *cause ? " etcd=" : "",
+                    *cause ? state.endpoint : "", *cause ? ": " : "", LOG_STRING(cause));
         standby->logged = state;
 }
 

@@ -15,16 +15,16 @@
 #include "election/election.h"
 
 /* Time after a failed call of etcd until the next one. */
-#define RETRY_NS (100 * NS_PER_MS)
+#define RETRY_INTERVAL_NS (100 * NS_PER_MS)
 
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
                                 bool read_only) {
         int r = config_etcd_storage(&options->store_config->etcd, &etcd->password, &etcd->config);
 
         if (r == 0) {
-                etcd->timeout_ms = options->timeout_ms;
-                if (etcd->config.etcd.timeout_ms > etcd->timeout_ms)
-                        etcd->config.etcd.timeout_ms = etcd->timeout_ms;
+                etcd->end_ms = system_clock_mono_ms() + options->timeout_ms;
+                if (etcd->config.etcd.timeout_ms > options->timeout_ms)
+                        etcd->config.etcd.timeout_ms = options->timeout_ms;
                 etcd->config.read_only = read_only;
                 snprintf(etcd->config.holder.name, sizeof(etcd->config.holder.name), "statestorectl");
                 random_fill(&etcd->config.holder.member, sizeof(etcd->config.holder.member));
@@ -40,17 +40,16 @@ void etcd_access_close(struct etcd_access *etcd) {
         buf_deinit(&etcd->password);
 }
 
-static void pause_ns(int64_t ns) {
+static void sleep_ns(int64_t ns) {
         nanosleep(&(struct timespec){ ns / NS_PER_S, ns % NS_PER_S }, NULL);
 }
 
 enum exit_code etcd_access_observe(struct etcd_access *etcd) {
-        int64_t end_ms = system_clock_mono_ms() + etcd->timeout_ms;
         int r;
 
         while ((r = storage_etcd_observe(etcd->storage, &etcd->reading)) == -EIO &&
-               system_clock_mono_ms() < end_ms)
-                pause_ns(RETRY_NS);
+               system_clock_mono_ms() < etcd->end_ms)
+                sleep_ns(RETRY_INTERVAL_NS);
         if (r == -ENOMEM)
                 return complain_of_memory();
         if (r == -EBADMSG)
@@ -92,7 +91,7 @@ enum exit_code etcd_access_lead(struct etcd_access *etcd) {
                         if (code != EXIT_NOT_MET)
                                 return code;
                 }
-                pause_ns(election_read_interval_ns(config.lease_ns));
+                sleep_ns(election_read_interval_ns(config.lease_ns));
                 code = etcd_access_observe(etcd);
         }
         if (code != EXIT_DONE)

@@ -14,7 +14,7 @@ struct etcd_access {
         struct buf password; /* at etcd */
         struct storage *storage;
         struct storage_etcd_reading reading; /* the last one; zeros: none */
-        int64_t timeout_ms;                  /* of --timeout */
+        int64_t end_ms;                      /* of --timeout, from etcd_access_open() on */
 };
 
 /*
@@ -25,9 +25,9 @@ enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_o
 void etcd_access_close(struct etcd_access *etcd);
 
 /*
- * Read the header. Tries again until --timeout has passed: the next endpoint may be better, and etcd has no
- * leader for some seconds after the loss of one. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if
- * the header cannot be used.
+ * Read the header. Tries again until --timeout has passed, unless etcd refuses: the next endpoint may be
+ * better, and etcd has no leader for some seconds after the loss of one. A try lasts a third of the lease at
+ * most. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if the header cannot be used.
  */
 enum exit_code etcd_access_observe(struct etcd_access *etcd);
 

@@ -51,9 +51,9 @@ static const struct {
 
 struct etcd_client {
         struct etcd_config config;
-        size_t current;                   /* endpoint of the last call */
-        size_t next;                      /* endpoint of the next one */
-        size_t used;                      /* endpoint of the last call that succeeded */
+        size_t current; /* endpoint of the last call */
+        size_t next;    /* endpoint of the next one */
+        size_t used;    /* endpoint of the last call that succeeded; at first, the first one */
         char used_fault[CURL_ERROR_SIZE]; /* why a call failed there since */
         struct log_limit log_limit;
         CURLM *connection; /* NULL: none */
@@ -423,7 +423,7 @@ static void log_move(struct etcd_client *client, int result) {
         client->used = client->current;
 }
 
-/* Call the method once. Returns as etcd_call(). */
+/* Call the method at one endpoint. Returns as etcd_call(). */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
         const char *user = client->config.user;
@@ -459,7 +459,7 @@ void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const 
 
 int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
               const ProtobufCMessage **ret_response) {
-        int r = -ENOTCONN;
+        int r = 0;
 
         for (size_t i = 0; i < client->config.n_endpoints; i++) {
                 r = call_endpoint(client, method, request, ret_response);

@@ -49,7 +49,8 @@ enum etcd_method {
  *
  * The client uses one endpoint until a call fails there that may succeed elsewhere: -ENOTCONN, -EINVAL,
  * -ETIMEDOUT, -EBADMSG, or -EACCES for the user or the password. Then it uses the next one in turn. A call
- * that certainly was not executed is repeated there at once. Another one is not: the caller decides.
+ * that certainly was not executed is repeated there at once. Another one is not: the caller decides. A call
+ * that succeeds at another endpoint than the one before is logged, with the reason.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *

@@ -55,7 +55,7 @@ static struct etcd_member from_list(const Etcd__Member *listed) {
                                      .is_learner = listed->is_learner };
 }
 
-/* Ask for the list at each endpoint until one answers. Returns as etcd_call(). */
+/* Ask for the list, at the next endpoint if one does not reply in time. Returns as etcd_call(). */
 static int query_list(struct etcd_client *client, size_t n_endpoints,
                       const Etcd__MemberListResponse **ret_list) {
         Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;

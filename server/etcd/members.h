@@ -19,8 +19,8 @@ struct etcd_member {
 };
 
 /*
- * Ask one member for the list of all, then each for its status, one after the other, for
- * config->timeout_ms each, with replies of 64 KiB at most. take() is called with each. If no member has
+ * Ask for the list of all members, at the next endpoint if one does not reply in time. Then ask each member
+ * for its status, one after the other. Each call lasts config->timeout_ms at most, each reply 64 KiB. take() is called with each. If no member has
  * the list, those of the configuration are asked. Returns 0 or -ENOMEM.
  */
 int etcd_members_query(const struct etcd_config *config,

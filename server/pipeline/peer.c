@@ -248,9 +248,9 @@ static bool check_registrations(struct pipeline *pipeline, struct now now) {
 
 /*
  * Kick the clients that the plugin tracks and for which the store has no registrations: the
- * registrations ended by a new policy. A pending request may register again. Call after
- * EVENT_CONNECTIONS_RETAINED: before it, a client may have registrations of a former connection, too,
- * and then only one of its connections is found.
+ * registrations ended by a new policy, or while a plain broker was served. A pending request may register
+ * again. Call after EVENT_CONNECTIONS_RETAINED: before it, a client may have registrations of a former
+ * connection, too, and then only one of its connections is found.
  */
 static void kick_stale_clients(struct pipeline *pipeline, struct slice connections) {
         struct handshake_connection connection;

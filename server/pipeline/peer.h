@@ -32,10 +32,9 @@
  *
  * In PLAIN and WITH_PLUGIN, the broker is served: the outbox is open. Before, in PREPARING, the engine
  * ends the registrations whose connections have ended, in steps. Then the run of a broker with the
- * plugin is committed, if it is not stored yet: so the executions of a batch are always
- * those of the stored run, and a process that ends from then on does not end further records without
- * an execution. If this commit fails, the broker is served nevertheless: it can read, and each later
- * commit has the run, too.
+ * plugin is committed, if it is not stored yet: so the executions of a batch are always those of the stored
+ * run, and each later HELLO of any process names this run. If this commit fails, the broker is served
+ * nevertheless: it can read, and each later commit has the run, too.
  *
  * When the broker is no longer served, the outbox is closed, and records in frames are dropped: the
  * plugin sends them again. Messages wait.

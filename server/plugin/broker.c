@@ -35,7 +35,7 @@ int broker_errno(int result) {
 _Noreturn void broker_end(const char *reason) {
         mosquitto_log_printf(MOSQ_LOG_ERR, "statestore: this broker ends, and so do its sessions: %s",
                              reason);
-        fflush(NULL);
+        fflush(NULL);        /* the log */
         _exit(EXIT_FAILURE); /* exit() would call functions of the broker and its libraries, still in use */
 }
 

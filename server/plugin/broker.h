@@ -24,9 +24,9 @@ bool broker_is_2_1(void);
 int broker_errno(int result);
 
 /*
- * End the broker's process, with all its sessions, and log this reason. There is no other way to end the
- * session of a client that is not connected. The exit status is that of a failure, so a service manager
- * starts the broker again.
+ * Log this reason, and end the broker's process. This ends all sessions, if it has no file of them
+ * ("persistence false"): there is no other way to end the session of a client that is not connected. The
+ * exit status is that of a failure, so a service manager starts the broker again.
  */
 _Noreturn void broker_end(const char *reason);
 

@@ -46,9 +46,13 @@ static int set_store_client_id(struct plugin *plugin, const char *client_id) {
         return 0;
 }
 
+static bool is_same_instance(const struct plugin *plugin, struct slice instance) {
+        return slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length });
+}
+
 /* A new instance does not know the tracked connections. */
 static void set_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *sender) {
-        if (slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length }))
+        if (is_same_instance(plugin, instance))
                 return;
         connections_untrack_all(plugin, sender);
         plugin->position = (struct notification_position){ 0 };
@@ -69,20 +73,22 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
 }
 
 /*
- * Return whether the store has served another broker since it served this one. What this broker keeps is
- * of that time: its sessions have missed what has happened since, and its requests may have been executed.
+ * Return whether this broker has served the instance, and another one has served it since. What this broker
+ * keeps is of that time: its sessions have missed what has happened since, and its requests may have been
+ * executed.
  */
-static bool is_left_behind(const struct plugin *plugin, const struct handshake_hello *hello) {
+static bool has_served_before_another(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->served_run > 0 && hello->served_run != plugin->broker_run &&
-               plugin->records.last_number > 0;
+               is_same_instance(plugin, hello->instance_id) && plugin->records.last_number > 0;
 }
 
+/* Does not return if this broker must end. */
 static int accept_hello(struct plugin *plugin, const struct handshake_hello *hello,
                         const struct mosquitto *sender) {
         struct handshake_welcome welcome = { 0 };
         int r;
 
-        if (is_left_behind(plugin, hello))
+        if (has_served_before_another(plugin, hello))
                 broker_end("the state store has served another broker since it served this one");
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));

@@ -94,9 +94,10 @@ static void take_reply(struct world *world, const struct frame_reply *reply) {
         taken->has_reply = true;
 }
 
-/* The first end has no record that was sent since HELLO. */
+/* The first end says only that the store begins to serve. */
 static void take_end(struct world *world, uint64_t number) {
         if (!world->has_begun) {
+                ASSERT(number == 0);
                 world->has_begun = true;
                 return;
         }

@@ -229,13 +229,14 @@ def wire_blob(data):
 
 PROPERTIES = wire_blob(wire_text(b"__ts") + wire_text(b"1:2:x") + wire_text(b"") + wire_text(b""))
 ONE = struct.pack("!Q", 1)
+VERSION = b"\x0a"  # COMPANION_VERSION_NUMBER
 FRAMES = numbered(
-    b"\7" + ONE * 6,
-    b"\7" + ONE * 6 + b"\1\5" + ONE + wire_text(b"id") + b"\1" + wire_text(b"user") + b"\1" + wire_text(b"clients/c/r")
+    VERSION + ONE * 6,
+    VERSION + ONE * 6 + b"\1\5" + ONE + wire_text(b"id") + b"\1" + wire_text(b"user") + b"\1" + wire_text(b"clients/c/r")
     + b"\0" + PROPERTIES + wire_blob(b"payload") + b"\2\1" + ONE + wire_text(b"id"),
-    b"\7\1\5" + ONE + PROPERTIES + wire_blob(b"+OK\r\n") + b"\4\0" + ONE + ONE,
-    b"\7\2\1" + ONE + bytes(4) + wire_blob(b"key") + wire_blob(ONE) + PROPERTIES + wire_blob(b"p") + b"\3\0" + ONE,
-    b"\7\1\2" + ONE + wire_blob(b"") * 2, b"\7\3" + ONE * 2 + b"\1" + ONE + b"\3" + ONE, b"\7", b"",
+    VERSION + b"\1\5" + ONE + PROPERTIES + wire_blob(b"+OK\r\n") + b"\4\0" + ONE + ONE,
+    VERSION + b"\2\1" + ONE + bytes(4) + wire_blob(b"key") + wire_blob(ONE) + PROPERTIES + wire_blob(b"p") + b"\3\0" + ONE,
+    VERSION + b"\1\2" + ONE + wire_blob(b"") * 2, VERSION + b"\3" + ONE * 2 + b"\1" + ONE + b"\3" + ONE, VERSION, b"",
 )
 
 
@@ -287,7 +288,12 @@ TARGETS = {
 
 
 def main():
+    """With --check, write nothing, and fail if a file has other bytes."""
     root = pathlib.Path(__file__).parent / "seeds"
+    if sys.argv[1:] == ["--check"]:
+        if any((root / target / name).read_bytes() != data for target, seeds in TARGETS.items() for name, data in seeds.items()):
+            sys.exit("the seeds are not those of this script: run it, and commit them")
+        return
     for target, seeds in TARGETS.items():
         (root / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():

@@ -55,7 +55,7 @@ enum planted {
         PLANTED_LOST_PAGE,        /* a client ignores the keys of a page */
         PLANTED_OLD_TOKEN,        /* a client requests the same page instead of the next */
         PLANTED_SHARED_QUEUE,     /* a control hook lets the requests of all clients wait in one queue */
-        PLANTED_RECORDS_KEPT,     /* of a time before the store served another broker */
+        PLANTED_RECORDS_KEPT,     /* the plugin does not learn which broker was served last */
         N_PLANTED,
 };
 

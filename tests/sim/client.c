@@ -273,7 +273,8 @@ void client_return(struct world *world, size_t client) {
                 world->clients[client].connection = broker_connection(world, client);
 }
 
-void client_give_up(struct world *world, struct sim_request *request) {
+/* The request gets no reply, and is not sent again. */
+static void give_up(struct world *world, struct sim_request *request) {
         if (!request->is_single || request->is_settled || !request->is_sent)
                 return;
         request->is_settled = true;
@@ -291,7 +292,7 @@ void client_abandon(struct world *world, size_t client) {
                 struct sim_request *request = world->truth.requests[i];
 
                 if (request->client == client)
-                        client_give_up(world, request);
+                        give_up(world, request);
         }
 }
 

@@ -144,6 +144,8 @@ void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world 
 
 /* Break the connection between broker and pipeline; it comes back. */
 void world_drop_link(struct world *world, struct timeline_event *event);
+
+/* End the broker's process, and start it again. */
 void world_restart_broker(struct world *world, struct timeline_event *event);
 
 /* The pipeline's clocks, which a planted fault can change. */
@@ -231,9 +233,6 @@ void broker_client_disconnected(struct world *world, size_t client);
 void client_start(struct world *world, size_t client);
 void client_disconnect(struct world *world, size_t client);
 void client_return(struct world *world, size_t client);
-
-/* The request gets no reply, and is not sent again. */
-void client_give_up(struct world *world, struct sim_request *request);
 
 /*
  * The pipeline ends all registrations when it serves another broker. The clients do not know it until they

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines that share a state in etcd, on the loopback interface or each in a network of its own.
 
-A machine is an etcd, a mosquitto with the plugin, and a member: a statestored that starts again when it ends, as systemd does.
+A machine is an etcd, a mosquitto with the plugin that starts again after a failure, and a member: a statestored that starts again
+when it ends, as systemd does.
 A witness has only an etcd. Killing a machine kills all its processes.
 """
 
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 from support.broker import free_port
@@ -176,8 +178,10 @@ class RestartedBroker(SiteBroker):
     def _restart(self, child):
         """Runs as long as the processes that it starts: killed_with_parent()."""
         while child.wait() == 1 and self.child is child:
-            self.starts()
-            child = self.child
+            time.sleep(RESTART_SECONDS)
+            if self.child is child:
+                self.starts()
+                child = self.child
 
 
 class Machine:

@@ -416,8 +416,9 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
         if (is_repeated(plugin, &hello))
                 return;
-        plugin->has_ended =
-                hello.served_run > 0 && hello.served_run != plugin->broker_run && plugin->last_number > 0;
+        plugin->has_ended = slice_equal(hello.instance_id, buf_slice(&plugin->instance_id)) &&
+                            hello.served_run > 0 && hello.served_run != plugin->broker_run &&
+                            plugin->last_number > 0;
         if (plugin->has_ended)
                 return;
 

@@ -23,7 +23,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"10"
+VERSION = str(companion.VERSION).encode()
 
 
 # Events and results of mosquitto's plugin interface

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The leader is suspended until another member leads, and continues: it answers nothing from its old state, and ends. Its
-broker has never restarted."""
+"""The leader is suspended until another member leads, and continues: it answers nothing from its old state, and ends. If it
+leads again, the plugin ends its broker, and with it the requests and sessions of its former term."""
 
 import pytest
 

@@ -236,31 +236,48 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
     assert peer.hello("instance-2") == set()
 
 
+def says_served(peer, run, instance="instance-1"):
+    """Send HELLO of a store that has served this broker run last."""
+    peer.n_hellos += 1
+    peer.send(peer.encode_hello(instance, bytes(32), served_run=run))
+
+
 def test_a_broker_ends_after_the_store_has_served_another_one(site, peer):
     peer.number_of(site.connect())
 
-    peer.n_hellos += 1
-    peer.send(peer.encode_hello("instance-1", bytes(32), served_run=peer.welcome.broker_run ^ 1))
+    says_served(peer, peer.welcome.broker_run ^ 1)
 
     assert site.broker.wait() == 1
     assert "this broker ends, and so do its sessions: the state store has served another broker" in site.broker.log()
 
 
-@pytest.mark.parametrize("has_numbered", [False, True], ids=["no request was served", "no other broker was served"])
-def test_a_broker_stays_if_it_keeps_nothing_of_a_former_time(site, peer, has_numbered):
-    run = peer.welcome.broker_run
-    if has_numbered:
-        peer.number_of(site.connect())
-    for served_run in (0, run, *([] if has_numbered else [run ^ 1])):
-        peer.n_hellos += 1
-        peer.send(peer.encode_hello("instance-1", bytes(32), served_run=served_run))
-        peer.message(SYS + "welcome")
+@pytest.mark.parametrize("instance, bits", [("instance-1", 0), ("instance-2", 1)], ids=["no other broker", "another store"])
+def test_a_broker_stays_if_the_store_has_not_served_another_one_since(site, peer, instance, bits):
+    client = site.connect()
+    peer.number_of(client)
 
-    if not has_numbered:
-        assert peer.hello() == set()
-        peer.number_of(site.connect())
-    peer.send(peer.encode_hello("instance-1", bytes(32), served_run=run ^ 1))  # not a higher number: it was repeated
+    says_served(peer, peer.welcome.broker_run ^ bits, instance)
+
+    assert peer.message(SYS + "welcome")
+    client.ping()
+
+
+def test_a_broker_stays_that_has_served_no_request(site, peer):
+    says_served(peer, peer.welcome.broker_run ^ 1)
+
+    assert peer.message(SYS + "welcome")
+    assert peer.hello() == set()
+    assert peer.number_of(site.connect())
+
+
+def test_a_repeated_hello_does_not_end_the_broker(site, peer):
+    client = site.connect()
+    peer.number_of(client)
+
+    peer.send(peer.encode_hello("instance-1", bytes(32), served_run=peer.welcome.broker_run ^ 1))
+
     peer.ping()
+    client.ping()
 
 
 def test_wills_of_disconnected_clients_are_published(site, peer):

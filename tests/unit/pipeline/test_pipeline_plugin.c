@@ -286,7 +286,7 @@ Test(with_plugin, no_key_expires_before_a_new_policy_is_in_force) {
 Test(hello, malformed_welcome_is_ignored) {
         broker_init_down(&broker, broker_config());
         broker_meet_plugin(&broker, false);
-        broker_say_welcome(&broker, S("\x07"));
+        broker_say_welcome(&broker, S("\x0A"));
         time_out_hellos();
         broker_deinit(&broker);
 }

@@ -173,7 +173,7 @@ Test(frames, refuses_a_frame_whose_records_do_not_follow) {
 
 Test(frames, refuses_a_malformed_frame) {
         cr_expect_eq(receive_text(S(""), 0, 1), QUEUE_FRAME_MALFORMED);
-        cr_expect_eq(receive_text(S("\x07"), 0, 1), QUEUE_FRAME_MALFORMED);
+        cr_expect_eq(receive_text(S("\x0A"), 0, 1), QUEUE_FRAME_MALFORMED);
         cr_expect_eq(receive(0, 0, 1, 1), QUEUE_FRAME_MALFORMED, "numbers start at 1");
         expect_none();
 }
