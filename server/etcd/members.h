@@ -20,8 +20,9 @@ struct etcd_member {
 
 /*
  * Ask for the list of all members, at the next endpoint if one does not reply in time. Then ask each member
- * for its status, one after the other. Each call lasts config->timeout_ms at most, each reply 64 KiB. take() is called with each. If no member has
- * the list, those of the configuration are asked. Returns 0 or -ENOMEM.
+ * for its status, one after the other. Each call lasts config->timeout_ms at most, and each reply has 64 KiB
+ * at most. take() is called with each member. If no member has the list, those of the configuration are
+ * asked. Returns 0 or -ENOMEM.
  */
 int etcd_members_query(const struct etcd_config *config,
                        void (*take)(void *userdata, const struct etcd_member *member), void *userdata);

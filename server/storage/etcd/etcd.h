@@ -87,8 +87,8 @@ int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *r
  * that a standby that wins next continues from there, although this process may not commit.
  *
  * Returns 0, or STORAGE_ETCD_LOST if the header is not the one that was read: then *reading is the
- * present one. Or -ENOSPC, -EIO, -EACCES, -EBADMSG or -ENOMEM: not won; the cause is logged. -EBADMSG also if
- * the present one cannot be used, see storage_etcd_observe().
+ * present one. Or -ENOSPC, -EIO, -EACCES, -EBADMSG or -ENOMEM: not won; the cause is logged. -EBADMSG also
+ * if the present one cannot be used, see storage_etcd_observe().
  */
 enum storage_etcd_result {
         STORAGE_ETCD_LOST = 1,
