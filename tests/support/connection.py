@@ -183,6 +183,10 @@ class Connection:
     def messages(self):
         """Return all messages that the broker has sent until now."""
         self.ping()
+        return self.arrived()
+
+    def arrived(self):
+        """Return the messages that have arrived during earlier calls, also after the end of the connection."""
         messages, self._messages = self._messages, []
         return messages
 
