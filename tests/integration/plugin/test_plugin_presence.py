@@ -262,6 +262,18 @@ def test_a_broker_stays_if_the_store_has_not_served_another_one_since(site, peer
     client.ping()
 
 
+def test_a_broker_stays_if_the_store_cannot_commit_that_it_serves_it(site, peer):
+    """A store whose disk is full names the same run after each start."""
+    peer.served_run = peer.welcome.broker_run ^ 1
+    client = site.connect()
+    peer.hello()
+    peer.number_of(client)
+
+    peer.hello()
+
+    client.ping()
+
+
 def test_a_broker_stays_that_has_served_no_request(site, peer):
     says_served(peer, peer.welcome.broker_run ^ 1)
 
