@@ -113,7 +113,9 @@
  * a client that continues its session there would miss what has happened at the other broker. So HELLO
  * has the broker run that was served last. A plugin that has another one, has served the same instance
  * before, and has numbered a record, ends its broker's process. A store with data commits a new broker run
- * before it begins to serve; if this commit fails, it executes nothing but reads until the next one.
+ * before it begins to serve. If this commit fails, because the disk is full, it executes nothing but reads
+ * until the next one, and after a restart still names the run before, which ends the broker: the plugin
+ * cannot tell whether another one was served meanwhile.
  *
  *   broker A + plugin                                       store
  *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits

@@ -75,12 +75,11 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
 /*
  * Return whether this broker has served the instance, and another one has served it since. What this broker
  * keeps is of that time: its sessions have missed what has happened since, and its requests may have been
- * executed. A store that cannot commit, because its disk is full, still names the run before this one.
+ * executed.
  */
 static bool has_served_before_another(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->served_run > 0 && hello->served_run != plugin->broker_run &&
-               hello->served_run != plugin->run_before && is_same_instance(plugin, hello->instance_id) &&
-               plugin->records.last_number > 0;
+               is_same_instance(plugin, hello->instance_id) && plugin->records.last_number > 0;
 }
 
 /* Does not return if this broker must end. */
@@ -91,8 +90,6 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
 
         if (has_served_before_another(plugin, hello))
                 broker_end("the state store has served another broker since it served this one");
-        if (plugin->records.last_number == 0)
-                plugin->run_before = hello->served_run;
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)

@@ -40,7 +40,6 @@
 struct plugin {
         size_t n_loads;
         uint64_t broker_run;
-        uint64_t run_before; /* the served run in the last HELLO before the first record was numbered */
         struct connections connections;
         struct records records;
         struct to_store to_store;

@@ -194,9 +194,8 @@ class Peer(Connection):
 
     served_run = 0  # in HELLO
 
-    def encode_hello(self, instance, key, served_run=None, **more):
-        hello = companion.hello(key, instance.encode(), self.run, self.n_hellos,
-                                served_run=self.served_run if served_run is None else served_run)
+    def encode_hello(self, instance, key, **more):
+        hello = companion.hello(key, instance.encode(), self.run, self.n_hellos, served_run=self.served_run)
         return self.encode_publish(CONTROL + "hello", hello, **more)
 
     def hello(self, instance="instance-1"):
