@@ -412,10 +412,11 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
 /* After a call with this result: log that another endpoint is used, and why. */
 static void log_move(struct etcd_client *client, int result) {
         const char *const *endpoints = client->config.endpoints;
+        bool is_used = client->current == client->used;
 
-        if (result < 0 && client->current == client->used)
+        if (is_used && result < 0)
                 snprintf(client->used_fault, sizeof(client->used_fault), "%s", etcd_client_reason(client));
-        if (result < 0 || client->current == client->used)
+        if (is_used || result < 0)
                 return;
         log_limited(&client->log_limit, LOG_WARNING, "etcd %s is used, and no longer %s: %s",
                     LOG_STRING(endpoints[client->current]), LOG_STRING(endpoints[client->used]),
@@ -459,12 +460,11 @@ void etcd_call_ahead(struct etcd_client *client, enum etcd_method method, const 
 
 int etcd_call(struct etcd_client *client, enum etcd_method method, const ProtobufCMessage *request,
               const ProtobufCMessage **ret_response) {
-        int r = 0;
+        size_t first = client->next;
+        int r;
 
-        for (size_t i = 0; i < client->config.n_endpoints; i++) {
+        do
                 r = call_endpoint(client, method, request, ret_response);
-                if (!etcd_is_refused(r) || !may_succeed_elsewhere(client, r))
-                        break;
-        }
+        while (etcd_is_refused(r) && client->next != client->current && client->next != first);
         return r;
 }

@@ -53,7 +53,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
         if (!view->pipeline) {
-                buf_append_string(cause, *view->cluster->waits_for ? view->cluster->waits_for : "starting");
+                buf_append_string(cause, view->cluster->waits_for);
                 return false;
         }
         pipeline_read_gauges(view->pipeline, 0, &gauges);

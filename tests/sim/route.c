@@ -257,6 +257,20 @@ static void exchange_welcome(struct world *world, const struct message *hello_me
         buf_deinit(&previous);
 }
 
+/* The plugin does not learn which broker was served last. */
+static void receive_without_run(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        struct message changed = *message;
+        struct handshake_hello hello;
+
+        ASSERT(handshake_hello_read(message->payload, &hello) == 0);
+        hello.served_run = 0;
+        handshake_hello_append(&payload, &hello);
+        changed.payload = buf_slice(&payload);
+        ASSERT(!buf_failed(&payload));
+        model_plugin_receive(plugin, &changed, now_ns);
+}
+
 /* 4. Messages of the pipeline */
 
 /* The plugin has no memory for a frame: it closes the connection, and ignores what follows. */
@@ -280,20 +294,6 @@ static void receive_elsewhere(struct world *world, const struct message *message
                 send_to_store(world, output.message);
                 free(output.message);
         }
-}
-
-/* The plugin does not learn which broker was served last. */
-static void receive_without_run(struct model_plugin *plugin, const struct message *message, int64_t now_ns) {
-        CLEANUP(buf_deinit) struct buf payload = { 0 };
-        struct message changed = *message;
-        struct handshake_hello hello;
-
-        ASSERT(handshake_hello_read(message->payload, &hello) == 0);
-        hello.served_run = 0;
-        handshake_hello_append(&payload, &hello);
-        changed.payload = buf_slice(&payload);
-        ASSERT(!buf_failed(&payload));
-        model_plugin_receive(plugin, &changed, now_ns);
 }
 
 static void receive_hello(struct world *world, const struct message *message) {
