@@ -105,17 +105,20 @@
  * After the end of the store's process, the next process sends HELLO, and the plugin sends all kept
  * records again. A store with data remembers what it has committed. A store without data has a new
  * instance: the plugin disconnects the tracked clients, and the store executes the kept records on
- * its empty state.
+ * its empty state. A copy (a restored backup, imported keys) has a new instance, too, but may have been made
+ * after a numbered record was executed: the plugin ends these without a reply.
  *
  * After the store has served another broker, and returns to the first one (which was not restarted): what
  * the first one keeps is of a former time. This store, or another one with the same data, may have
  * executed its numbered records, and remembers executions only of the broker run that it served last. And
  * a client that continues its session there would miss what has happened at the other broker. So HELLO
- * has the broker run that was served last. A plugin that has another one, has served the same instance
- * before, and has numbered a record, ends its broker's process. A store with data commits a new broker run
- * before it begins to serve. If this commit fails, because the disk is full, it executes nothing but reads
- * until the next one, and after a restart still names the run before, which ends the broker: the plugin
- * cannot tell whether another one was served meanwhile.
+ * has the broker run that was served last, which a store with data commits before it begins to serve. The
+ * plugin remembers the one in the first HELLO of an instance. If a later HELLO of this instance has neither
+ * this one nor the run of the plugin, the plugin ends its broker's process.
+ *
+ * If that commit fails, because the disk is full, the store executes nothing but reads until the next one,
+ * and after a restart still has the run of the first HELLO. No other way leads back to this run: its broker
+ * would end before it is served again.
  *
  *   broker A + plugin                                       store
  *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits

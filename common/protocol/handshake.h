@@ -21,8 +21,8 @@
  */
 struct handshake_hello {
         uint64_t run;
-        uint64_t number;                 /* of this HELLO: ascends from 1 in each run */
-        uint64_t served_run;             /* the broker run that was served last; 0: none */
+        uint64_t number;     /* of this HELLO: ascends from 1 in each run */
+        uint64_t served_run; /* the broker run that was served last; 0: none; of a copy: a random number */
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };

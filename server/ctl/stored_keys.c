@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/glob.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/command_run.h"
@@ -278,6 +279,14 @@ static enum exit_code import_stored_key(struct importer *importer, const struct 
         return is_batch_complete(stored) ? store_batch(importer) : EXIT_DONE;
 }
 
+/* Keys in a new storage are a copy of another one: a broker may keep requests that were executed on that. */
+static void mark_as_copy(struct state *state) {
+        uint64_t no_broker;
+
+        random_fill(&no_broker, sizeof(no_broker));
+        state_serve_run(state, no_broker);
+}
+
 static enum exit_code import_file(struct command_run *run, struct stored_keys *stored) {
         struct importer importer = { .import = import_stored_key,
                                      .finish = store_batch,
@@ -285,6 +294,8 @@ static enum exit_code import_file(struct command_run *run, struct stored_keys *s
 
         if (storage_lead(stored->storage, &stored->state->header) != 0)
                 return EXIT_STORE_ERROR;
+        if (stored->state->header.n_commits == 0)
+                mark_as_copy(stored->state);
         return input_import(run->options->words[0], &importer, &run->output);
 }
 

@@ -50,14 +50,21 @@ static bool is_same_instance(const struct plugin *plugin, struct slice instance)
         return slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length });
 }
 
-/* A new instance does not know the tracked connections. */
-static void set_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *sender) {
-        if (is_same_instance(plugin, instance))
+/*
+ * A new instance does not know the tracked connections. If it is a copy, the numbered requests may have been
+ * executed on the original before it was copied.
+ */
+static void set_instance(struct plugin *plugin, const struct handshake_hello *hello,
+                         const struct mosquitto *sender) {
+        if (is_same_instance(plugin, hello->instance_id))
                 return;
         connections_untrack_all(plugin, sender);
+        if (hello->served_run > 0)
+                records_end_all(plugin);
         plugin->position = (struct notification_position){ 0 };
-        memcpy(plugin->instance, instance.data, instance.length);
-        plugin->instance_length = instance.length;
+        memcpy(plugin->instance, hello->instance_id.data, hello->instance_id.length);
+        plugin->instance_length = hello->instance_id.length;
+        plugin->served_before = hello->served_run;
 }
 
 /* Return whether the run returns after another run: two stores disconnect each other. */
@@ -73,13 +80,13 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
 }
 
 /*
- * Return whether this broker has served the instance, and another one has served it since. What this broker
- * keeps is of that time: its sessions have missed what has happened since, and its requests may have been
- * executed.
+ * Return whether the instance has been served with another broker since its first HELLO to this one. What
+ * this broker keeps is of that time: its sessions have missed what has happened since, and its requests may
+ * have been executed.
  */
-static bool has_served_before_another(const struct plugin *plugin, const struct handshake_hello *hello) {
-        return hello->served_run > 0 && hello->served_run != plugin->broker_run &&
-               is_same_instance(plugin, hello->instance_id) && plugin->records.last_number > 0;
+static bool was_left(const struct plugin *plugin, const struct handshake_hello *hello) {
+        return is_same_instance(plugin, hello->instance_id) && hello->served_run != plugin->broker_run &&
+               hello->served_run != plugin->served_before;
 }
 
 /* Does not return if this broker must end. */
@@ -88,13 +95,13 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
         struct handshake_welcome welcome = { 0 };
         int r;
 
-        if (has_served_before_another(plugin, hello))
+        if (was_left(plugin, hello))
                 broker_end("the state store has served another broker since it served this one");
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)
                 return r;
-        set_instance(plugin, hello->instance_id, sender);
+        set_instance(plugin, hello, sender);
         slow_watchers_check_log(plugin);
         welcome.is_takeover = set_run(plugin, hello->run);
         plugin->hello_number = hello->number;

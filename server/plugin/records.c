@@ -161,6 +161,10 @@ int records_end(struct plugin *plugin, uint64_t number) {
         return 0;
 }
 
+void records_end_all(struct plugin *plugin) {
+        records_end(plugin, plugin->records.last_number);
+}
+
 void records_expire(struct plugin *plugin, int64_t now_ns) {
         struct records *records = &plugin->records;
         struct record *record;
@@ -182,6 +186,5 @@ void records_deinit(struct plugin *plugin) {
 
         while ((record = records_next(&plugin->records, record)))
                 records_number(&plugin->records, record);
-        if (plugin->records.last_number > 0)
-                records_end(plugin, plugin->records.last_number);
+        records_end_all(plugin);
 }

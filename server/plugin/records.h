@@ -71,5 +71,8 @@ struct record *records_find(const struct records *records, uint64_t number);
  */
 int records_end(struct plugin *plugin, uint64_t number);
 
+/* Free all numbered records. */
+void records_end_all(struct plugin *plugin);
+
 /* Reply to the requests that have waited too long, and free them. */
 void records_expire(struct plugin *plugin, int64_t now_ns);

@@ -18,7 +18,8 @@ struct state_header {
         char instance_id[COMPANION_INSTANCE_TEXT_SIZE];
         /*
          * The run of the broker with the plugin that was served last (common/protocol/companion.h): the
-         * stored executions are of its requests. 0: none was served.
+         * stored executions are of its requests. 0: none was served. A random number that is no run: the
+         * content is a copy, and no broker has been served since.
          */
         uint64_t served_run;
         struct version clock;           /* at or above every version that the engine has issued */
@@ -31,7 +32,7 @@ struct state_header {
 void state_header_init(struct state_header *ret_header);
 
 /*
- * Replace the instance id and the token key by new random ones: the content is that of a copy, or of
- * an earlier time, so a token of SCAN from before would continue on other keys.
+ * Replace the instance id, the served run and the token key by new random ones: the content is that of a
+ * copy, or of an earlier time, so a token of SCAN from before would continue on other keys.
  */
 void state_header_renew_instance(struct state_header *header);

@@ -344,12 +344,17 @@ static void kick(struct model_plugin *plugin, uint64_t connection) {
         put(plugin, (struct model_output){ .type = MODEL_KICK, .connection = connection }, NULL);
 }
 
-static void set_instance(struct model_plugin *plugin, struct slice instance_id) {
-        if (slice_equal(instance_id, buf_slice(&plugin->instance_id)))
+static bool is_same_instance(const struct model_plugin *plugin, const struct handshake_hello *hello) {
+        return slice_equal(hello->instance_id, buf_slice(&plugin->instance_id));
+}
+
+static void set_instance(struct model_plugin *plugin, const struct handshake_hello *hello) {
+        if (is_same_instance(plugin, hello))
                 return;
 
+        plugin->served_before = hello->served_run;
         buf_reset(&plugin->instance_id);
-        buf_append_slice(&plugin->instance_id, instance_id);
+        buf_append_slice(&plugin->instance_id, hello->instance_id);
         ASSERT(!buf_failed(&plugin->instance_id));
         plugin->position.sequence = 0;
         for (struct model_connection *connection = plugin->connections; connection;
@@ -357,6 +362,12 @@ static void set_instance(struct model_plugin *plugin, struct slice instance_id) 
                 if (connection->is_tracked && !connection->has_ended)
                         kick(plugin, connection->number);
                 connection->is_tracked = false;
+        }
+        while (hello->served_run > 0 && plugin->numbered.n > 0) {
+                struct model_record *record = plugin->numbered.list[0];
+
+                remove_record(&plugin->numbered, record);
+                end_record(plugin, record);
         }
 }
 
@@ -416,14 +427,13 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
         if (is_repeated(plugin, &hello))
                 return;
-        plugin->has_ended = slice_equal(hello.instance_id, buf_slice(&plugin->instance_id)) &&
-                            hello.served_run > 0 && hello.served_run != plugin->broker_run &&
-                            plugin->last_number > 0;
+        plugin->has_ended = is_same_instance(plugin, &hello) && hello.served_run != plugin->broker_run &&
+                            hello.served_run != plugin->served_before;
         if (plugin->has_ended)
                 return;
 
         companion_frame_key(hello.key, plugin->key);
-        set_instance(plugin, hello.instance_id);
+        set_instance(plugin, &hello);
         send_welcome(plugin, &hello, set_run(plugin, hello.run));
         plugin->n_hellos = hello.number;
         plugin->has_store = true;

@@ -72,13 +72,3 @@ def test_a_request_executed_before_another_broker_was_served_is_not_executed_aga
     assert brokers.first.connect().request("GET", "key").payload == b"$5\r\nafter\r\n"
     assert not lost.done()
     assert "this broker ends, and so do its sessions: the state store has served another broker" in brokers.first.broker.log()
-
-
-def test_a_broker_that_has_served_no_request_does_not_end(brokers):
-    brokers.leave_first(kills_store=False)
-    seen = len(brokers.store.log())
-    brokers.proxy.mend()
-    brokers.second.broker.kill()
-    brokers.wait_until_served(brokers.proxy.port, seen)
-
-    assert brokers.first.connect().request("SET", "key", "value").payload == OK

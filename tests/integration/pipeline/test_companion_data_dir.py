@@ -5,8 +5,9 @@ import sqlite3
 
 import pytest
 
-from support import disconnects
+from support import disconnects, stored
 from support.connection import KICKED
+from support.ctl import DONE, Ctl
 from support.process import wait_until
 from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_clients
 
@@ -104,6 +105,44 @@ def test_a_committed_registration_without_reply_is_answered_after_the_restart(ma
     assert client.changes() == [was_set("value")] * (1 + n_before)
     disconnects.by_cut(site, client)
     assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
+
+
+def restore_backup(ctl, data, tmp_path):
+    ctl.ok("backup", data, tmp_path / "copy.db")
+    data.rename(tmp_path / "former")
+    ctl.ok("restore", tmp_path / "copy.db", data)
+
+
+def import_into_another(ctl, data, tmp_path):
+    (tmp_path / "keys.jsonl").write_bytes(ctl.ok("export", "--data-dir", data))
+    data.rename(tmp_path / "former")
+    assert ctl.run("import", tmp_path / "keys.jsonl", "--data-dir", data).returncode == DONE
+
+
+@pytest.mark.parametrize("copy", [restore_backup, import_into_another])
+def test_a_request_executed_before_the_keys_were_copied_is_not_executed_on_the_copy(make_site, data, proxy_of, tmp_path, copy):
+    """The plugin keeps a DEL whose reply was lost. It has neither a timestamp nor long Correlation Data: so only its number could
+    tell that it was executed."""
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--data-dir", data, "--port", proxy.port)
+    client = site.connect()
+    assert client.request("SET", "key", "before").payload == b"+OK\r\n"
+    proxy.hold()
+    deletion = client.send("DEL", "key", ts=None, correlation=b"DEL")
+    wait_until(lambda: b"key" not in stored.entries(data), "the deletion is committed")
+    store.kill()
+    proxy.cut()
+
+    ctl = Ctl(site.broker.port)
+    (tmp_path / "later.jsonl").write_text('{"key": "key", "value": "later"}\n')
+    assert ctl.run("import", tmp_path / "later.jsonl", "--data-dir", data).returncode == DONE
+    copy(ctl, data, tmp_path)
+    proxy.mend()
+    store.start()
+
+    assert client.request("GET", "key").payload == b"$5\r\nlater\r\n"
+    assert not deletion.done()
 
 
 def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, tmp_path):

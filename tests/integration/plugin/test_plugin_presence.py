@@ -237,15 +237,13 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
 
 
 def says_served(peer, run, instance="instance-1"):
-    """Send HELLO of a store that has served this broker run last."""
+    """Send HELLO of a store whose data were served with this broker run last."""
     peer.n_hellos += 1
     peer.served_run = run
     peer.send(peer.encode_hello(instance, bytes(32)))
 
 
 def test_a_broker_ends_after_the_store_has_served_another_one(site, peer):
-    peer.number_of(site.connect())
-
     says_served(peer, peer.welcome.broker_run ^ 1)
 
     assert site.broker.wait() == 1
@@ -255,7 +253,6 @@ def test_a_broker_ends_after_the_store_has_served_another_one(site, peer):
 @pytest.mark.parametrize("instance, bits", [("instance-1", 0), ("instance-2", 1)], ids=["no other broker", "another store"])
 def test_a_broker_stays_if_the_store_has_not_served_another_one_since(site, peer, instance, bits):
     client = site.connect()
-    peer.number_of(client)
 
     says_served(peer, peer.welcome.broker_run ^ bits, instance)
 
@@ -263,12 +260,39 @@ def test_a_broker_stays_if_the_store_has_not_served_another_one_since(site, peer
     client.ping()
 
 
-def test_a_broker_stays_that_has_served_no_request(site, peer):
-    says_served(peer, peer.welcome.broker_run ^ 1)
+def test_a_broker_stays_if_the_store_cannot_commit_that_it_serves_it(site):
+    """A store whose disk is full names the run before at each start. Another one still ends the broker."""
+    peer = site.peer()
+    peer.served_run = 2
+    peer.hello()
+    peer.serve()
+    peer.number_of(site.connect())
 
-    assert peer.message(SYS + "welcome")
     assert peer.hello() == set()
-    assert peer.number_of(site.connect())
+
+    says_served(peer, 3)
+    assert site.broker.wait() == 1
+
+
+@pytest.mark.parametrize("served_run, is_sent", [(0, True), (2, False)], ids=["empty", "copy"])
+def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, peer, served_run, is_sent):
+    """A copy may be of the time after the execution."""
+    peer.ends_at_once = False
+    client, leaves = site.connect(), connect_tracked(site, peer)
+    client.request(payload=b"numbered")
+    numbered = peer.next_request()
+    client.request(payload=b"waits")
+    leaves.disconnect()
+
+    peer.served_run = served_run
+    peer.hello("instance-2")
+    peer.ends_at_once = True
+    peer.serve()
+
+    if is_sent:
+        assert peer.next_request().payload == b"numbered"
+    assert (waits := peer.next_request()).payload == b"waits"
+    assert waits.number == numbered.number + 1
 
 
 def test_a_repeated_hello_does_not_end_the_broker(site, peer):
