@@ -20,12 +20,12 @@
 #include "election/election.h"
 #include "storage/etcd/member_file.h"
 
-/* What the last log message said. */
+/* What was logged, since the reason and the term are these. */
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        const char *endpoint; /* of etcd, if the header was not read; else NULL. Of the configuration */
-        char cause[64];       /* why it was not read: the text before its first digit */
+        /* By endpoint of etcd: why the header was not read there last, the text before its first digit. */
+        char causes[ETCD_ENDPOINTS_MAX][64];
 };
 
 struct standby {
@@ -61,31 +61,45 @@ static void describe_decision(const struct standby *standby, enum election_reaso
                          election_reason_text(reason));
 }
 
+static size_t index_of_endpoint(const struct etcd_options *etcd, const char *endpoint) {
+        size_t i = 0;
+
+        while (etcd->endpoints[i] != endpoint)
+                i++;
+        return i;
+}
+
 /*
- * Return whether the state needs no further message. Digits are no other cause: libcurl names milliseconds.
- * Endpoints may fail in different ways by turns, so only another cause at the same one is logged.
+ * Return whether this is a change, and remember it. Endpoints may fail in different ways by turns: so a cause
+ * is compared with the last one at the same endpoint, without its digits: libcurl names milliseconds.
  */
-static bool is_logged(const struct logged_state *logged, const struct logged_state *state) {
-        return state->reason == logged->reason && state->term == logged->term &&
-               (state->endpoint != logged->endpoint || strcmp(state->cause, logged->cause) == 0);
+static bool is_change(struct logged_state *logged, int reason, uint64_t term, size_t endpoint,
+                      const char *cause) {
+        char *logged_cause = logged->causes[endpoint];
+        char text[sizeof(logged->causes[0])];
+        bool is_same = reason == logged->reason && term == logged->term;
+
+        snprintf(text, sizeof(text), "%.*s", (int)strcspn(cause, "0123456789"), cause);
+        if (is_same && strcmp(text, logged_cause) == 0)
+                return false;
+        if (!is_same)
+                *logged = (struct logged_state){ .reason = reason, .term = term };
+        memcpy(logged_cause, text, sizeof(text));
+        return true;
 }
 
 /* Log a change of the reason, of the leader, or of the cause why etcd cannot be read. */
 static void log_change(struct standby *standby, enum election_reason reason) {
-        const struct cluster_view *view = &standby->server->cluster;
-        struct logged_state state = { .reason = (int)reason, .term = view->term };
+        const struct server *server = standby->server;
+        const struct cluster_view *view = &server->cluster;
         const char *cause = reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "";
+        const char *endpoint = *cause ? storage_etcd_endpoint(standby->storage) : "";
+        size_t index = *cause ? index_of_endpoint(&server->config.etcd, endpoint) : 0;
 
-        if (*cause)
-                state.endpoint = storage_etcd_endpoint(standby->storage);
-        snprintf(state.cause, sizeof(state.cause), "%.*s", (int)strcspn(cause, "0123456789"), cause);
-        if (is_logged(&standby->logged, &state))
-                return;
-
-        log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
-                    "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term, *cause ? " etcd=" : "",
-                    *cause ? state.endpoint : "", *cause ? ": " : "", LOG_STRING(cause));
-        standby->logged = state;
+        if (is_change(&standby->logged, (int)reason, view->term, index, cause))
+                log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
+                            "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term,
+                            *cause ? " etcd=" : "", endpoint, *cause ? ": " : "", LOG_STRING(cause));
 }
 
 static void show_decision(struct standby *standby, enum election_reason reason) {

@@ -65,6 +65,14 @@ def as_user(tmp_path):
     return ["--etcd-user", "store", "--etcd-password-file", str(password)]
 
 
+def require_user(cluster):
+    """Make all calls of etcd need a user, which only ours and root are."""
+    for command in (["role", "add", "store"], ["role", "grant-permission", "store", "--prefix=true", "readwrite", PREFIX],
+                    ["user", "add", "store:secret"], ["user", "grant-role", "store", "store"],
+                    ["user", "add", "root:root"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
+        etcdctl(cluster.machines[0].etcd.url, *command)
+
+
 def test_a_standby_logs_each_reason_why_etcd_cannot_be_read(make_cluster, as_user):
     [machine] = make_cluster(n_members=1, n_witnesses=0, flags=as_user).members
     machine.member.wait_for_log(r"etcd=http\S+: .*authentication is not enabled")
@@ -72,16 +80,22 @@ def test_a_standby_logs_each_reason_why_etcd_cannot_be_read(make_cluster, as_use
     machine.member.wait_for_log(r"etcd=http\S+: .*connect")
 
 
+def test_a_standby_logs_the_reason_at_each_endpoint(make_cluster):
+    cluster = make_cluster(n_members=1, n_witnesses=2)
+    cluster.wait_for_leader()
+    require_user(cluster)
+    first, second, _ = cluster.machines
+    first.member.end_process()
+    first.member.wait_for_log(f"etcd={first.etcd.url}: .*user name is empty")
+    first.etcd.kill()
+    first.member.wait_for_log(f"etcd={second.etcd.url}: .*user name is empty")
+
+
 def test_members_are_a_user_of_etcd(make_cluster, as_user):
     cluster = make_cluster(flags=as_user)
     wait_until(lambda: all(machine.member.waits_for("etcd has not been read recently") for machine in cluster.members),
                "the members wait for the user")
-
-    for command in (["role", "add", "store"], ["role", "grant-permission", "store", "--prefix=true", "readwrite", PREFIX],
-                    ["user", "add", "store:secret"], ["user", "grant-role", "store", "store"],
-                    ["user", "add", "root:root"], ["user", "grant-role", "root", "root"], ["auth", "enable"]):
-        etcdctl(cluster.machines[0].etcd.url, *command)
-
+    require_user(cluster)
     client = ClusterClient(cluster)
     assert client.ask("SET", "k", "value") == b"+OK\r\n"
     cluster.wait_for_leader().kill()
