@@ -70,8 +70,8 @@ static size_t index_of_endpoint(const struct etcd_options *etcd, const char *end
 }
 
 /*
- * Return whether this is a change, and remember it. Endpoints may fail in different ways by turns: so a cause
- * is compared with the last one at the same endpoint, without its digits: libcurl names milliseconds.
+ * Return whether this is a change, and remember it. Endpoints may fail in different ways by turns: so a
+ * cause is compared with the last one at the same endpoint, without its digits: libcurl names milliseconds.
  */
 static bool is_change(struct logged_state *logged, int reason, uint64_t term, size_t endpoint,
                       const char *cause) {

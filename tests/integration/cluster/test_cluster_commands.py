@@ -89,6 +89,14 @@ def test_a_useless_first_endpoint_delays_the_commands_only(slow_cluster, useless
     assert [one["key"] for one in ctl.exported() if "key" in one] == ["k"]
 
 
+def test_each_endpoint_gets_a_share_of_the_timeout(slow_cluster):
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
+        ctl = EtcdCtl(slow_cluster, slow_cluster.wait_for_leader(),
+                      before=[f"http://127.0.0.1:{one.getsockname()[1]}" for one in silent])
+        wait_until(lambda: ctl.run("cluster", "--timeout", "4s").returncode == DONE, "an endpoint after those that are silent answers")
+
+
 def test_cluster_shows_which_member_of_etcd_is_away(slow_cluster):
     leader = slow_cluster.wait_for_leader()
     [witness] = [one for one in slow_cluster.machines if one not in slow_cluster.members]
@@ -257,9 +265,11 @@ def test_cluster_sends_no_password_to_an_address_that_etcd_names(make_cluster, t
         leader = cluster.wait_for_leader()
         ctl = as_reader_of_the_header(EtcdCtl(cluster, leader), leader.etcd.url, tmp_path)
 
-        _, *etcds = ctl.objects("cluster", "--json", "--timeout", "2s")
+        def addresses():
+            _, *etcds = ctl.objects("cluster", "--json", "--timeout", "2s")
+            return [one["address"] for one in etcds]
 
-        assert [one["address"] for one in etcds] == [named]
+        wait_until(lambda: addresses() == [named], "etcd names the address in time")
         with listener.accept()[0] as connection:
             received = b"".join(iter(lambda: connection.recv(4096), b""))
     assert received.startswith(b"PRI * HTTP/2.0")
