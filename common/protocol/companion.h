@@ -105,20 +105,20 @@
  * After the end of the store's process, the next process sends HELLO, and the plugin sends all kept
  * records again. A store with data remembers what it has committed. A store without data has a new
  * instance: the plugin disconnects the tracked clients, and the store executes the kept records on
- * its empty state. A copy (a restored backup, imported keys) has a new instance, too, but may have been made
- * after a numbered record was executed: the plugin ends these without a reply.
+ * its empty state. A copy (a restored backup, or keys of `statestorectl import` in a new storage) has a new
+ * instance, too, but may have been made after a numbered record was executed.
  *
  * After the store has served another broker, and returns to the first one (which was not restarted): what
  * the first one keeps is of a former time. This store, or another one with the same data, may have
  * executed its numbered records, and remembers executions only of the broker run that it served last. And
  * a client that continues its session there would miss what has happened at the other broker. So HELLO
- * has the broker run that was served last, which a store with data commits before it begins to serve. The
- * plugin remembers the one in the first HELLO of an instance. If a later HELLO of this instance has neither
- * this one nor the run of the plugin, the plugin ends its broker's process.
+ * has the broker run that was served last, which a store with data commits before it begins to serve; a copy
+ * has a random one. If this is not the run of the plugin's broker, the plugin ends all numbered records
+ * without a reply. And if it is not that of the first HELLO of the same instance either, another broker was
+ * served since: the plugin ends its broker's process.
  *
- * If that commit fails, because the disk is full, the store executes nothing but reads until the next one,
- * and after a restart still has the run of the first HELLO. No other way leads back to this run: its broker
- * would end before it is served again.
+ * The first HELLO counts because that commit may fail, when the disk is full. The store then executes
+ * nothing but reads until the next one, and after a restart still has the run of the first HELLO.
  *
  *   broker A + plugin                                       store
  *     | -- frame 3: requests 7, 8 ------------------------->  | executes, commits

@@ -279,7 +279,7 @@ static enum exit_code import_stored_key(struct importer *importer, const struct 
         return is_batch_complete(stored) ? store_batch(importer) : EXIT_DONE;
 }
 
-/* Keys in a new storage are a copy of another one: a broker may keep requests that were executed on that. */
+/* Imported keys may be a copy of another storage: a broker may keep requests that were executed on that. */
 static void mark_as_copy(struct state *state) {
         uint64_t no_broker;
 
@@ -294,7 +294,7 @@ static enum exit_code import_file(struct command_run *run, struct stored_keys *s
 
         if (storage_lead(stored->storage, &stored->state->header) != 0)
                 return EXIT_STORE_ERROR;
-        if (stored->state->header.n_commits == 0)
+        if (stored->state->header.served_run == 0)
                 mark_as_copy(stored->state);
         return input_import(run->options->words[0], &importer, &run->output);
 }

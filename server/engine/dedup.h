@@ -20,8 +20,8 @@
  * An execution is remembered in the place of its number, and is not removed: a later one takes its place.
  * The plugin has sent at most COMPANION_FRAMES_MAX * COMPANION_FRAME_RECORDS_MAX records without an end,
  * and their numbers have no gaps. So the place of a number is free again after EXECUTIONS_PLACES numbers.
- * For another broker run all places are free: the broker of the former one ends before it is served again
- * (common/protocol/companion.h).
+ * For another broker run all places are free: the plugin of the former one does not send its numbered
+ * requests again (common/protocol/companion.h).
  */
 #define EXECUTIONS_PLACES 256
 

@@ -50,21 +50,16 @@ static bool is_same_instance(const struct plugin *plugin, struct slice instance)
         return slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length });
 }
 
-/*
- * A new instance does not know the tracked connections. If it is a copy, the numbered requests may have been
- * executed on the original before it was copied.
- */
+/* A new instance does not know the tracked connections. */
 static void set_instance(struct plugin *plugin, const struct handshake_hello *hello,
                          const struct mosquitto *sender) {
         if (is_same_instance(plugin, hello->instance_id))
                 return;
         connections_untrack_all(plugin, sender);
-        if (hello->served_run > 0)
-                records_end_all(plugin);
         plugin->position = (struct notification_position){ 0 };
         memcpy(plugin->instance, hello->instance_id.data, hello->instance_id.length);
         plugin->instance_length = hello->instance_id.length;
-        plugin->served_before = hello->served_run;
+        plugin->first_served_run = hello->served_run;
 }
 
 /* Return whether the run returns after another run: two stores disconnect each other. */
@@ -84,9 +79,14 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
  * this broker keeps is of that time: its sessions have missed what has happened since, and its requests may
  * have been executed.
  */
-static bool was_left(const struct plugin *plugin, const struct handshake_hello *hello) {
+static bool has_served_another(const struct plugin *plugin, const struct handshake_hello *hello) {
         return is_same_instance(plugin, hello->instance_id) && hello->served_run != plugin->broker_run &&
-               hello->served_run != plugin->served_before;
+               hello->served_run != plugin->first_served_run;
+}
+
+/* Return whether the store knows which numbered requests of this broker it has executed: if empty, none. */
+static bool knows_executions(const struct plugin *plugin, const struct handshake_hello *hello) {
+        return hello->served_run == plugin->broker_run || hello->served_run == 0;
 }
 
 /* Does not return if this broker must end. */
@@ -95,8 +95,10 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
         struct handshake_welcome welcome = { 0 };
         int r;
 
-        if (was_left(plugin, hello))
+        if (has_served_another(plugin, hello))
                 broker_end("the state store has served another broker since it served this one");
+        if (!knows_executions(plugin, hello))
+                records_end_all(plugin);
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));
         if (r < 0)

@@ -296,8 +296,15 @@ static void receive_elsewhere(struct world *world, const struct message *message
         }
 }
 
+/* The plugin ends numbered records without a reply if the store does not know whether they were executed. */
+static void abandon_requests(struct world *world) {
+        for (size_t i = 0; i < world->n_clients; i++)
+                client_abandon(world, i);
+}
+
 static void receive_hello(struct world *world, const struct message *message) {
         struct model_plugin *plugin = &world->broker.plugin;
+        size_t n_numbered = plugin->numbered.n;
 
         if (IS_PLANTED(PLANTED_REPEATED))
                 plugin->position.sequence = 0;
@@ -309,6 +316,8 @@ static void receive_hello(struct world *world, const struct message *message) {
                 model_plugin_receive(plugin, message, world->now.mono_ns);
         if (plugin->has_ended)
                 world_plan(world, world->now.mono_ns, world_restart_broker, 0);
+        if (plugin->numbered.n < n_numbered)
+                abandon_requests(world);
         if (IS_PLANTED(PLANTED_OLD_WELCOME))
                 exchange_welcome(world, message);
 }

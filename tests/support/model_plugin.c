@@ -352,7 +352,7 @@ static void set_instance(struct model_plugin *plugin, const struct handshake_hel
         if (is_same_instance(plugin, hello))
                 return;
 
-        plugin->served_before = hello->served_run;
+        plugin->first_served_run = hello->served_run;
         buf_reset(&plugin->instance_id);
         buf_append_slice(&plugin->instance_id, hello->instance_id);
         ASSERT(!buf_failed(&plugin->instance_id));
@@ -363,7 +363,10 @@ static void set_instance(struct model_plugin *plugin, const struct handshake_hel
                         kick(plugin, connection->number);
                 connection->is_tracked = false;
         }
-        while (hello->served_run > 0 && plugin->numbered.n > 0) {
+}
+
+static void end_numbered(struct model_plugin *plugin) {
+        while (plugin->numbered.n > 0) {
                 struct model_record *record = plugin->numbered.list[0];
 
                 remove_record(&plugin->numbered, record);
@@ -428,9 +431,11 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         if (is_repeated(plugin, &hello))
                 return;
         plugin->has_ended = is_same_instance(plugin, &hello) && hello.served_run != plugin->broker_run &&
-                            hello.served_run != plugin->served_before;
+                            hello.served_run != plugin->first_served_run;
         if (plugin->has_ended)
                 return;
+        if (hello.served_run != plugin->broker_run && hello.served_run > 0)
+                end_numbered(plugin);
 
         companion_frame_key(hello.key, plugin->key);
         set_instance(plugin, &hello);
