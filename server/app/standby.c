@@ -20,11 +20,11 @@
 #include "election/election.h"
 #include "storage/etcd/member_file.h"
 
-/* What was logged, since the reason and the term are these. */
+/* The causes that were logged for the present reason and term. */
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        /* By endpoint of etcd: why the header was not read there last, the text before its first digit. */
+        /* By endpoint of etcd: why the last reading failed there. Ends before the first digit. */
         char causes[ETCD_ENDPOINTS_MAX][64];
 };
 
@@ -34,14 +34,14 @@ struct standby {
         struct broker_probe *probe;
         struct election election;
         struct storage_etcd_reading reading; /* the one on which the election decides */
-        bool has_seen_change;                /* the header was written since the begin */
+        bool has_seen_change;                /* the header was written since the start */
         struct logged_state logged;
         struct log_limit log_limit;
-        struct buf password;              /* of the user at etcd; the storage borrows it */
-        uv_timer_t timer;                 /* for the next reading */
-        uv_work_t work;                   /* a call of etcd, on a thread of the pool */
-        struct storage_etcd_reading read; /* by the present call */
-        int result;                       /* of the present call */
+        struct buf password;                      /* of the user at etcd; the storage borrows it */
+        uv_timer_t timer;                         /* for the next reading */
+        uv_work_t work;                           /* a call of etcd, on a thread of the pool */
+        struct storage_etcd_reading call_reading; /* by the present call */
+        int result;                               /* of the present call */
         bool is_closed;
 };
 
@@ -73,8 +73,8 @@ static size_t index_of_endpoint(const struct etcd_options *etcd, const char *end
  * Return whether this is a change, and remember it. Endpoints may fail in different ways by turns: so a
  * cause is compared with the last one at the same endpoint, without its digits: libcurl names milliseconds.
  */
-static bool is_change(struct logged_state *logged, int reason, uint64_t term, size_t endpoint,
-                      const char *cause) {
+static bool remember_cause(struct logged_state *logged, int reason, uint64_t term, size_t endpoint,
+                           const char *cause) {
         char *logged_cause = logged->causes[endpoint];
         char text[sizeof(logged->causes[0])];
         bool is_same = reason == logged->reason && term == logged->term;
@@ -96,7 +96,7 @@ static void log_change(struct standby *standby, enum election_reason reason) {
         const char *endpoint = *cause ? storage_etcd_endpoint(standby->storage) : "";
         size_t index = *cause ? index_of_endpoint(&server->config.etcd, endpoint) : 0;
 
-        if (is_change(&standby->logged, (int)reason, view->term, index, cause))
+        if (remember_cause(&standby->logged, (int)reason, view->term, index, cause))
                 log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
                             "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term,
                             *cause ? " etcd=" : "", endpoint, *cause ? ": " : "", LOG_STRING(cause));
@@ -133,7 +133,7 @@ static void schedule_reading(struct standby *standby, int64_t delay_ns) {
 /*
  * The clock of stored deadlines goes on from the time at which this standby received the header,
  * whatever the wall clock of the former leader was: deadlines pass late, never early. But nobody knows
- * when a header was written that was there from the begin: then the wall clocks decide, as after a
+ * when a header was written that was there at the start: then the wall clocks decide, as after a
  * restart.
  */
 static int64_t shift_at_win_ms(const struct standby *standby) {
@@ -147,18 +147,19 @@ static int64_t shift_at_win_ms(const struct standby *standby) {
 static void win_on_worker(uv_work_t *work) {
         struct standby *standby = work->data;
 
-        standby->result = storage_etcd_win(standby->storage, &standby->read, shift_at_win_ms(standby));
+        standby->result =
+                storage_etcd_win(standby->storage, &standby->call_reading, shift_at_win_ms(standby));
 }
 
 static void accept_reading(struct standby *standby) {
         const struct election_header *former = &standby->reading.header.holder;
 
-        election_observe(&standby->election, &standby->read.election);
-        if (standby->election.reading.revision != standby->read.election.revision)
+        election_observe(&standby->election, &standby->call_reading.election);
+        if (standby->election.reading.revision != standby->call_reading.election.revision)
                 return; /* an earlier one counts */
-        standby->has_seen_change |=
-                former->mod_revision > 0 && former->mod_revision != standby->read.header.holder.mod_revision;
-        standby->reading = standby->read;
+        standby->has_seen_change |= former->mod_revision > 0 &&
+                                    former->mod_revision != standby->call_reading.header.holder.mod_revision;
+        standby->reading = standby->call_reading;
 }
 
 static void standby_on_win(uv_work_t *work, int status) {
@@ -184,7 +185,7 @@ static void start_etcd_call(struct standby *standby, uv_work_cb work, uv_after_w
 static void observe_on_worker(uv_work_t *work) {
         struct standby *standby = work->data;
 
-        standby->result = storage_etcd_observe(standby->storage, &standby->read);
+        standby->result = storage_etcd_observe(standby->storage, &standby->call_reading);
 }
 
 static void standby_on_observed(uv_work_t *work, int status) {
@@ -199,7 +200,7 @@ static void standby_on_observed(uv_work_t *work, int status) {
                                broker_probe_is_usable(standby->probe));
         show_decision(standby, reason);
         if (reason >= ELECTION_WINS_NEW) {
-                standby->read = standby->reading;
+                standby->call_reading = standby->reading;
                 start_etcd_call(standby, win_on_worker, standby_on_win);
         } else {
                 schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
@@ -210,7 +211,7 @@ static void standby_on_timer(uv_timer_t *timer) {
         start_etcd_call(timer->data, observe_on_worker, standby_on_observed);
 }
 
-/* 4. The begin */
+/* 4. The start */
 
 /* Returns 0, or -errno; the cause is logged, except -ENOMEM. */
 static int open_etcd(struct standby *standby, const struct election_config *election) {

@@ -144,7 +144,8 @@ static void append_leader(struct buf *text, const struct etcd_access *etcd) {
 
         buf_append_string(text, "leader         ");
         if (holder->mod_revision == 0) {
-                buf_append_string(text, "none: no member has led yet\n");
+                buf_append_format(text, "none: no member has led yet with the prefix %s\n",
+                                  etcd->config.prefix);
                 return;
         }
         buf_append_string(text, has_leader ? "" : "none: ");

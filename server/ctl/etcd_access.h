@@ -26,8 +26,8 @@ void etcd_access_close(struct etcd_access *etcd);
 
 /*
  * Read the header. Tries again until --timeout has passed, unless etcd refuses: the next endpoint may be
- * better, and etcd has no leader for some seconds after the loss of one. A try lasts a third of the lease at
- * most. Returns EXIT_DONE, EXIT_NO_REPLY, or EXIT_STORE_ERROR if the header cannot be used.
+ * better, and etcd has no leader for some seconds after the loss of one. Returns EXIT_DONE, EXIT_NO_REPLY,
+ * or EXIT_STORE_ERROR if the header cannot be used.
  */
 enum exit_code etcd_access_observe(struct etcd_access *etcd);
 

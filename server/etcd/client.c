@@ -466,5 +466,8 @@ int etcd_call(struct etcd_client *client, enum etcd_method method, const Protobu
         do
                 r = call_endpoint(client, method, request, ret_response);
         while (etcd_is_refused(r) && client->next != client->current && client->next != first);
+        /* Callers see only the reason of the last one: next time it is another. */
+        if (etcd_is_refused(r) && client->next == first && client->current != first)
+                client->next = (first + 1) % client->config.n_endpoints;
         return r;
 }
