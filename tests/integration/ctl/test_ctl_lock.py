@@ -464,7 +464,7 @@ def test_the_command_has_the_token_and_can_use_statestorectl(ctl, client, key):
 def test_signals_are_forwarded_to_the_command(ctl, hold, number):
     if signal.getsignal(number) == signal.SIG_IGN:  # as under nohup: a shell cannot trap it
         signal.signal(number, signal.SIG_DFL)
-    program = f"trap 'echo got {number}; exit 9' {int(number)}; echo running $$ $STATESTORE_FENCE; while :; do read line; done"
+    program = f"trap 'echo got {number}; exit 9' {int(number)}; echo running $$ $STATESTORE_FENCE; while :; do sleep 0.1; done"
     holder, _, _ = hold(ctl, *LONG, program=["sh", "-c", program])
 
     holder.send_signal(number)
