@@ -334,3 +334,9 @@ void command_options_deinit(struct command_options *options) {
                 config_deinit(options->store_config);
         free(options->store_config);
 }
+
+int64_t command_options_share_ms(const struct command_options *options, size_t n_endpoints) {
+        int64_t share_ms = options->timeout_ms / (int64_t)n_endpoints;
+
+        return share_ms > 0 ? share_ms : 1;
+}

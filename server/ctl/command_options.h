@@ -73,3 +73,6 @@ enum options_result {
 enum options_result command_options_init(struct command_options *options, int n_arguments,
                                          char *const *arguments);
 void command_options_deinit(struct command_options *options);
+
+/* The equal share of --timeout for each of these brokers, or endpoints of etcd: at least 1 ms. */
+int64_t command_options_share_ms(const struct command_options *options, size_t n_endpoints);

@@ -230,11 +230,8 @@ const struct endpoint *store_client_endpoint(const struct store_client *client) 
         return mqtt_brokers_endpoint(&client->brokers);
 }
 
-/* Each broker gets an equal share of the timeout. */
 static int64_t timeout_ms_of(const struct store_client *client) {
-        int64_t timeout_ms = client->config.options->timeout_ms / (int64_t)client->brokers.n_endpoints;
-
-        return timeout_ms > 0 ? timeout_ms : 1;
+        return command_options_share_ms(client->config.options, client->brokers.n_endpoints);
 }
 
 static int make_mqtt_client(struct store_client *client) {

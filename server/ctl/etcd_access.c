@@ -17,23 +17,16 @@
 /* Time after a failed call of etcd until the next one. */
 #define RETRY_INTERVAL_NS (100 * NS_PER_MS)
 
-/* Each endpoint gets an equal share of the timeout, and none more than the configuration says. */
-static int64_t timeout_ms_of_endpoint(const struct etcd_config *etcd, int64_t timeout_ms) {
-        int64_t share_ms = timeout_ms / (int64_t)etcd->n_endpoints;
-
-        if (share_ms > etcd->timeout_ms)
-                return etcd->timeout_ms;
-        return share_ms > 0 ? share_ms : 1;
-}
-
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
                                 bool read_only) {
         int r = config_etcd_storage(&options->store_config->etcd, &etcd->password, &etcd->config);
 
         if (r == 0) {
+                int64_t share_ms = command_options_share_ms(options, etcd->config.etcd.n_endpoints);
+
                 etcd->end_ms = system_clock_mono_ms() + options->timeout_ms;
-                etcd->config.etcd.timeout_ms =
-                        timeout_ms_of_endpoint(&etcd->config.etcd, options->timeout_ms);
+                if (etcd->config.etcd.timeout_ms > share_ms)
+                        etcd->config.etcd.timeout_ms = share_ms;
                 etcd->config.read_only = read_only;
                 snprintf(etcd->config.holder.name, sizeof(etcd->config.holder.name), "statestorectl");
                 random_fill(&etcd->config.holder.member, sizeof(etcd->config.holder.member));

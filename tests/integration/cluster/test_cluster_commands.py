@@ -94,7 +94,7 @@ def test_each_endpoint_gets_a_share_of_the_timeout(slow_cluster):
         silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(4)]
         ctl = EtcdCtl(slow_cluster, slow_cluster.wait_for_leader(),
                       before=[f"http://127.0.0.1:{one.getsockname()[1]}" for one in silent])
-        wait_until(lambda: ctl.run("cluster", "--timeout", "4s").returncode == DONE, "an endpoint after those that are silent answers")
+        wait_until(lambda: ctl.run("cluster", "--timeout", "4s").returncode == DONE, "the command reaches the first etcd that answers")
 
 
 def test_cluster_shows_which_member_of_etcd_is_away(slow_cluster):
