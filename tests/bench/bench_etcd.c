@@ -2,7 +2,8 @@
 
 /*
  * Transactions of etcd, one after the other: each compares the revision of the key that the one
- * before has written last, and writes keys of the given sizes. Prints how long one takes.
+ * before has written last, and writes keys of the given sizes. Prints how long one takes. With
+ * --port each follows a SET at the store of that port, and the time of both is printed.
  */
 
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "bench/arguments.h"
 #include "bench/fail.h"
+#include "bench/load.h"
 #include "bench/samples.h"
 #include "bench/stopwatch.h"
 #include "etcd/client.h"
@@ -82,10 +84,21 @@ static void execute(struct etcd_client *client) {
         transaction.request.n_compare = 1;
 }
 
+/* Send one SET, and wait for its reply. */
+static void set(struct load *load) {
+        load_start(load);
+        load_stop(load);
+        load_run(load, stopwatch_ns() + LOAD_PATIENCE_NS);
+        if (load->n_outstanding > 0 || load->n_errors > 0)
+                fail("a SET has no reply, or a wrong one");
+}
+
 int main(int n_arguments, char **arguments) {
         const char *endpoint = NULL;
         struct argument_texts sizes = { 0 };
+        struct load_options sets = { .n_clients = 1, .depth = 1, .n_keys = 1 };
         uint64_t warm_up_ms = 100, measure_ms = 2000;
+        struct load load;
         struct samples latencies_ns = { 0 };
         struct etcd_client *client;
         int64_t from_ns, until_ns;
@@ -93,11 +106,12 @@ int main(int n_arguments, char **arguments) {
         arguments_read(n_arguments, arguments,
                        (const struct argument[]){ { "etcd", ARGUMENT_TEXT, &endpoint },
                                                   { "put", ARGUMENT_TEXTS, &sizes },
+                                                  { "port", ARGUMENT_NUMBER, &sets.port },
                                                   { "warm-up-ms", ARGUMENT_NUMBER, &warm_up_ms },
                                                   { "measure-ms", ARGUMENT_NUMBER, &measure_ms },
                                                   { 0 } });
         if (!endpoint || sizes.n_texts == 0)
-                fail("--etcd URL --put BYTES... was expected");
+                fail("--etcd URL --put BYTES... [--port PORT] was expected");
         prepare(&sizes);
         if (etcd_client_new(&client, &(struct etcd_config){ .endpoints = &endpoint,
                                                             .n_endpoints = 1,
@@ -105,9 +119,13 @@ int main(int n_arguments, char **arguments) {
                                                             .max_reply_bytes = REPLY_MAX }) < 0)
                 fail("out of memory");
 
+        if (sets.port > 0)
+                load_open(&load, &sets);
         from_ns = stopwatch_ns() + (int64_t)warm_up_ms * NS_PER_MS;
         until_ns = from_ns + (int64_t)measure_ms * NS_PER_MS;
         for (int64_t begin_ns = stopwatch_ns(), end_ns; begin_ns < until_ns; begin_ns = end_ns) {
+                if (sets.port > 0)
+                        set(&load);
                 execute(client);
                 end_ns = stopwatch_ns();
                 if (begin_ns >= from_ns)
@@ -117,6 +135,8 @@ int main(int n_arguments, char **arguments) {
         printf("transactions %zu\n", latencies_ns.n_values);
         printf("p50_us %.1f\n", (double)samples_percentile(&latencies_ns, 0.5) / 1000);
         printf("p99_us %.1f\n", (double)samples_percentile(&latencies_ns, 0.99) / 1000);
+        if (sets.port > 0)
+                load_close(&load);
         etcd_client_free(client);
         return 0;
 }

@@ -35,21 +35,25 @@ def sizes_of_last_set(url):
     return [sum(len(base64.b64decode(key[part])) for part in ("key", "value")) for key in keys if key["mod_revision"] == newest]
 
 
-def transaction_us(url, sizes):
+def transaction_us(url, sizes, *arguments):
     puts = [word for size in sizes for word in ("--put", size)]
-    return tools.run("bench_etcd", "--etcd", url, *puts, "--measure-ms", ETCD_MS)["p50_us"][0]
+    return tools.run("bench_etcd", "--etcd", url, *puts, "--measure-ms", ETCD_MS, *arguments)["p50_us"][0]
 
 
 def one_client(run, memory, cluster, url):
-    memory_us, cluster_us, etcd_us = [], [], []
+    memory_us, cluster_us, etcd_us, alternate_us = [], [], [], []
     for _ in range(run.n_rounds):
         for subject, values in tools.load_by_turns([memory, cluster], 1, 1, "--keys", 1, "--get-percent", 0, *TURNS):
             (memory_us if subject is memory else cluster_us).append(values["p50_us"])
         sizes = sizes_of_last_set(url)
         etcd_us.append(transaction_us(url, sizes))
+        alternate_us.append(transaction_us(url, sizes, "--port", memory.port))
     ratio = median(ours / (memory + etcd) for ours, memory, etcd in zip(cluster_us, memory_us, etcd_us))
     run.table.row(f"p50 of a SET / (in memory + a transaction of {'+'.join(map(str, sizes))} bytes), target {TARGET}",
                   f"{ratio:.2f}: {median(cluster_us):.0f} us / ({median(memory_us):.0f} us + {median(etcd_us):.0f} us)")
+    ratio = median(ours / both for ours, both in zip(cluster_us, alternate_us))
+    run.table.row("the same / a SET in memory and such a transaction, which alternate",
+                  f"{ratio:.2f}: {median(cluster_us):.0f} us / {median(alternate_us):.0f} us")
 
 
 def many_clients(run, memory, cluster, etcds):
