@@ -45,7 +45,10 @@ struct plugin {
         struct to_store to_store;
         struct frame_counters counters;
 
-        /* A request whose MESSAGE callback has returned, and its payload: requests.c. */
+        /*
+         * requests.c: a request whose MESSAGE callback has returned, NULL when it is taken; and the payload of
+         * this message in the broker, until its delivery has ended.
+         */
         struct record *staged;
         const void *staged_payload;
 

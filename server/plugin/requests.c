@@ -11,7 +11,9 @@
  * through a listener without the plugin, has no MESSAGE callback, so it is not staged and not taken.
  * The PUBACK has the broker's ordinary reason code: 0x00, or 0x10 if the store has no session.
  *
- * The READ check of the staged message has the same payload pointer as MESSAGE. A message at QoS 2
+ * The READ check of the staged message has the same payload pointer as MESSAGE. There is one for each
+ * session of a store: beside that of the store which serves, the broker may keep one of a former store
+ * with another client id. The first takes the request. A message at QoS 2
  * is delivered later, at PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
  */
 
@@ -271,12 +273,15 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
 void requests_drop_staged(struct plugin *plugin) {
         free(plugin->staged);
         plugin->staged = NULL;
+        plugin->staged_payload = NULL;
 }
 
 void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        if (plugin->staged && check->payload == plugin->staged_payload) {
+        bool is_same = check->payload == plugin->staged_payload; /* NULL: empty, or nothing was staged */
+
+        if (plugin->staged && is_same) {
                 queue_staged(plugin);
-        } else if (check->qos != 2) {
+        } else if (check->qos != 2 && !(check->payload && is_same)) {
                 plugin->counters.n_dropped++;
                 broker_log_client(
                         &plugin->dropped_limit,

@@ -62,7 +62,7 @@ class Guarded:
 
     def wait_until_not_taken(self, client, n=1):
         """Wait until the plugin has dropped n messages on the invoke topic. The next frame reports the number to the store."""
-        line = f'statestore_plugin_refused_total{{cause="not_taken"}} {n}'
+        line = f'statestore_plugin_refused_total{{cause="not_taken"}} {n}\n'
         wait_until(lambda: client.ask("GET", "settings/none") and line in self.page("metrics"), line)
 
     def connect(self, user, client_id=None, kind=WireClient, **more):
@@ -235,11 +235,13 @@ def test_a_copied_request_is_not_executed_again(guarded, tmp_path, flags, restar
         guarded.site.store.wait_for_log("ready: serving", after=seen)
         operator = guarded.connect("operator", "operator-1")
     assert operator.ask("SET", "settings/admin", 2) == b"+OK\r\n"
+    guarded.wait_until_not_taken(operator, 0)
 
     for payload, properties in copied:
         leave_will(guarded, payload, properties)
 
-    guarded.wait_until_not_taken(operator, 2)
+    n_sessions = 2 if restart == "store" and not flags else 1  # the broker keeps that of the former store
+    guarded.wait_until_not_taken(operator, n_sessions * len(copied))
     assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
     assert operator.messages() == []
 
