@@ -20,12 +20,11 @@
 #include "election/election.h"
 #include "storage/etcd/member_file.h"
 
-/* The causes that were logged for the present reason and term. */
+/* What was logged last. */
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        /* By endpoint of etcd: why the last reading failed there. Ends before the first digit. */
-        char causes[ETCD_ENDPOINTS_MAX][64];
+        int result; /* of the last reading, if etcd was not read recently; -EACCES as -EIO */
 };
 
 struct standby {
@@ -36,7 +35,6 @@ struct standby {
         struct storage_etcd_reading reading; /* the one on which the election decides */
         bool has_seen_change;                /* the header was written since the start */
         struct logged_state logged;
-        struct log_limit log_limit;
         struct buf password;                      /* of the user at etcd; the storage borrows it */
         uv_timer_t timer;                         /* for the next reading */
         uv_work_t work;                           /* a call of etcd, on a thread of the pool */
@@ -61,45 +59,29 @@ static void describe_decision(const struct standby *standby, enum election_reaso
                          election_reason_text(reason));
 }
 
-static size_t index_of_endpoint(const struct etcd_options *etcd, const char *endpoint) {
-        size_t i = 0;
-
-        while (etcd->endpoints[i] != endpoint)
-                i++;
-        return i;
+/* Return why etcd was not read recently, unless the client of etcd has logged it. */
+static const char *cause_of(const struct standby *standby, const struct logged_state *state) {
+        if (state->reason != ELECTION_UNKNOWN || state->result == -EIO)
+                return "";
+        return state->result == 0 ? "a reading took longer than a fifth of the lease"
+                                  : storage_etcd_reason(standby->storage);
 }
 
-/*
- * Return whether this is a change, and remember it. Endpoints may fail in different ways by turns: so a
- * cause is compared with the last one at the same endpoint, without its digits: libcurl names milliseconds.
- */
-static bool remember_cause(struct logged_state *logged, int reason, uint64_t term, size_t endpoint,
-                           const char *cause) {
-        char *logged_cause = logged->causes[endpoint];
-        char text[sizeof(logged->causes[0])];
-        bool is_same = reason == logged->reason && term == logged->term;
-
-        snprintf(text, sizeof(text), "%.*s", (int)strcspn(cause, "0123456789"), cause);
-        if (is_same && strcmp(text, logged_cause) == 0)
-                return false;
-        if (!is_same)
-                *logged = (struct logged_state){ .reason = reason, .term = term };
-        memcpy(logged_cause, text, sizeof(text));
-        return true;
-}
-
-/* Log a change of the reason, of the leader, or of the cause why etcd cannot be read. */
+/* Log a change of the reason, of the leader, or of the cause why etcd was not read. */
 static void log_change(struct standby *standby, enum election_reason reason) {
-        const struct server *server = standby->server;
-        const struct cluster_view *view = &server->cluster;
-        const char *cause = reason == ELECTION_UNKNOWN ? storage_etcd_reason(standby->storage) : "";
-        const char *endpoint = *cause ? storage_etcd_endpoint(standby->storage) : "";
-        size_t index = *cause ? index_of_endpoint(&server->config.etcd, endpoint) : 0;
+        const struct cluster_view *view = &standby->server->cluster;
+        struct logged_state *logged = &standby->logged;
+        struct logged_state state = { .reason = (int)reason, .term = view->term };
+        const char *cause;
 
-        if (remember_cause(&standby->logged, (int)reason, view->term, index, cause))
-                log_limited(&standby->log_limit, reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO,
-                            "%s: term=%" PRIu64 "%s%s%s%s", view->waits_for, view->term,
-                            *cause ? " etcd=" : "", endpoint, *cause ? ": " : "", LOG_STRING(cause));
+        if (reason == ELECTION_UNKNOWN)
+                state.result = standby->result == -EACCES ? -EIO : standby->result;
+        if (state.reason == logged->reason && state.term == logged->term && state.result == logged->result)
+                return;
+        *logged = state;
+        cause = cause_of(standby, &state);
+        log_event(reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO, "%s: term=%" PRIu64 "%s%s",
+                  view->waits_for, view->term, *cause ? ": " : "", LOG_STRING(cause));
 }
 
 static void show_decision(struct standby *standby, enum election_reason reason) {

@@ -57,7 +57,7 @@ enum exit_code etcd_access_observe(struct etcd_access *etcd) {
         if (r == -EBADMSG)
                 complain("%s", storage_etcd_reason(etcd->storage));
         else if (r < 0)
-                complain("etcd cannot be read: %s", LOG_STRING(storage_etcd_reason(etcd->storage)));
+                complain("etcd cannot be read"); /* its client has logged why */
         return r == 0 ? EXIT_DONE : r == -EBADMSG ? EXIT_STORE_ERROR : EXIT_NO_REPLY;
 }
 

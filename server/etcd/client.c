@@ -49,12 +49,20 @@ static const struct {
         [ETCD_STATUS] = { "/etcdserverpb.Maintenance/Status", &etcd__status_response__descriptor },
 };
 
+/*
+ * Why a call failed at an endpoint, as it was logged last, until a call succeeds there. Ends before the
+ * first digit: libcurl names milliseconds.
+ */
+struct endpoint_fault {
+        char text[64];
+};
+
 struct etcd_client {
         struct etcd_config config;
         size_t current; /* endpoint of the last call */
         size_t next;    /* endpoint of the next one */
         size_t used;    /* endpoint of the last call that succeeded; at first, the first one */
-        char used_fault[CURL_ERROR_SIZE]; /* why a call failed there since */
+        struct endpoint_fault *faults; /* for each endpoint */
         struct log_limit log_limit;
         CURLM *connection; /* NULL: none */
         CURL *curl;        /* the exchange on the connection */
@@ -73,8 +81,12 @@ struct etcd_client {
 int etcd_client_new(struct etcd_client **ret_client, const struct etcd_config *config) {
         struct etcd_client *client = calloc(1, sizeof(*client));
 
-        if (!client)
+        if (client)
+                client->faults = calloc(config->n_endpoints, sizeof(*client->faults));
+        if (!client || !client->faults) {
+                free(client);
                 return -ENOMEM;
+        }
         client->config = *config;
         *ret_client = client;
         return 0;
@@ -100,6 +112,7 @@ struct etcd_client *etcd_client_free(struct etcd_client *client) {
         buf_deinit(&client->body);
         etcd_response_deinit(&client->response);
         free(client->token);
+        free(client->faults);
         free(client);
         return NULL;
 }
@@ -409,18 +422,25 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
         }
 }
 
-/* After a call with this result: log that another endpoint is used, and why. */
-static void log_move(struct etcd_client *client, int result) {
-        const char *const *endpoints = client->config.endpoints;
-        bool is_used = client->current == client->used;
+/* Log why a call failed at this endpoint, unless it is known. */
+static void log_fault(struct etcd_client *client) {
+        const char *reason = etcd_client_reason(client);
+        struct endpoint_fault *known = &client->faults[client->current], fault = { 0 };
 
-        if (is_used && result < 0)
-                snprintf(client->used_fault, sizeof(client->used_fault), "%s", etcd_client_reason(client));
-        if (is_used || result < 0)
+        snprintf(fault.text, sizeof(fault.text), "%.*s", (int)strcspn(reason, "0123456789"), reason);
+        if (strcmp(fault.text, known->text) == 0)
                 return;
-        log_limited(&client->log_limit, LOG_WARNING, "etcd %s is used, and no longer %s: %s",
-                    LOG_STRING(endpoints[client->current]), LOG_STRING(endpoints[client->used]),
-                    LOG_STRING(client->used_fault));
+        *known = fault;
+        log_limited(&client->log_limit, LOG_WARNING, "etcd %s failed: %s",
+                    LOG_STRING(etcd_client_endpoint(client)), LOG_STRING(reason));
+}
+
+/* After a call that succeeded. */
+static void log_use(struct etcd_client *client) {
+        client->faults[client->current] = (struct endpoint_fault){ 0 };
+        if (client->used != client->current)
+                log_limited(&client->log_limit, LOG_INFO, "etcd %s is used",
+                            LOG_STRING(etcd_client_endpoint(client)));
         client->used = client->current;
 }
 
@@ -447,7 +467,10 @@ static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                 disconnect(client);
         if (moves_on)
                 client->next = (client->current + 1) % client->config.n_endpoints;
-        log_move(client, r);
+        if (client->config.logs_faults && (moves_on || r == -EACCES))
+                log_fault(client);
+        if (client->config.logs_faults && r == 0)
+                log_use(client);
         return r;
 }
 
@@ -466,8 +489,5 @@ int etcd_call(struct etcd_client *client, enum etcd_method method, const Protobu
         do
                 r = call_endpoint(client, method, request, ret_response);
         while (etcd_is_refused(r) && client->next != client->current && client->next != first);
-        /* Callers see only the reason of the last one: next time it is another. */
-        if (etcd_is_refused(r) && client->next == first && client->current != first)
-                client->next = (first + 1) % client->config.n_endpoints;
         return r;
 }

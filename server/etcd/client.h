@@ -24,6 +24,7 @@ struct etcd_config {
         const char *user, *password;
         int64_t timeout_ms;     /* of a call at one endpoint: 1 to INT_MAX */
         size_t max_reply_bytes; /* a larger reply is not read: -EMSGSIZE */
+        bool logs_faults;       /* log why a call failed at an endpoint, and which other one is used */
 };
 
 /* Does not connect. Returns 0 or -ENOMEM. The caller owns *ret_client. */
@@ -49,8 +50,7 @@ enum etcd_method {
  *
  * The client uses one endpoint until a call fails there that may succeed elsewhere: -ENOTCONN, -EINVAL,
  * -ETIMEDOUT, -EBADMSG, or -EACCES for the user or the password. Then it uses the next one in turn. A call
- * that certainly was not executed is repeated there at once. Another one is not: the caller decides. A call
- * that succeeds at another endpoint than the one before is logged, with the reason.
+ * that certainly was not executed is repeated there at once. Another one is not: the caller decides.
  *
  * Returns 0, or an error. etcd has not executed the call, and will not:
  *

@@ -13,6 +13,7 @@ enum grpc_code {
         GRPC_INVALID_ARGUMENT = 3,
         GRPC_PERMISSION_DENIED = 7,
         GRPC_RESOURCE_EXHAUSTED = 8,
+        GRPC_FAILED_PRECONDITION = 9,
         GRPC_OUT_OF_RANGE = 11,
         GRPC_UNIMPLEMENTED = 12,
         GRPC_UNAVAILABLE = 14,
@@ -94,6 +95,8 @@ int grpc_status_error(const struct grpc_status *status) {
                 if (has_text(status, "space exceeded"))
                         return -ENOSPC;
                 return has_text(status, "larger than max") ? -EINVAL : -ETIMEDOUT;
+        case GRPC_FAILED_PRECONDITION:
+                return has_text(status, "authentication is not enabled") ? -EACCES : -ETIMEDOUT;
         case GRPC_OUT_OF_RANGE:
                 return -ERANGE;
         case GRPC_UNAVAILABLE:

@@ -78,6 +78,7 @@ int etcd_members_query(const struct etcd_config *config,
         int r;
 
         limited.max_reply_bytes = REPLY_BYTES_MAX;
+        limited.logs_faults = false; /* the caller shows them */
         r = etcd_client_new(&client, &limited);
         if (r == 0)
                 r = query_list(client, config->n_endpoints, &list);

@@ -46,8 +46,8 @@ struct plugin {
         struct frame_counters counters;
 
         /*
-         * requests.c: a request whose MESSAGE callback has returned, NULL when it is taken; and the payload of
-         * this message in the broker, until its delivery has ended.
+         * requests.c: a request whose MESSAGE callback has returned, NULL when it is taken; and the
+         * payload of this message in the broker, until its delivery has ended.
          */
         struct record *staged;
         const void *staged_payload;

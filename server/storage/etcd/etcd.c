@@ -54,10 +54,6 @@ const char *storage_etcd_reason(const struct storage *base) {
         return storage->header_fault[0] ? storage->header_fault : etcd_client_reason(storage->client);
 }
 
-const char *storage_etcd_endpoint(const struct storage *base) {
-        return etcd_client_endpoint(((const struct etcd_storage *)base)->client);
-}
-
 void etcd_storage_log_failure(struct etcd_storage *storage, const char *what) {
         log_limited(&storage->log_limit, LOG_ERROR, "%s at etcd %s: %s", what,
                     LOG_STRING(etcd_client_endpoint(storage->client)),

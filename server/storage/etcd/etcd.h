@@ -70,7 +70,8 @@ struct storage_etcd_reading {
  * Read the header from one etcd, by default that of this machine, which may be behind the others, but
  * not with read_only. Returns 0; -EBADMSG if the header is damaged, or if another version of statestored
  * wrote it in another form (storage/stored_form.h); -EACCES if etcd refuses the user, or what the user may
- * do; -EIO if etcd cannot be read now; or -ENOMEM. Logs no cause: storage_etcd_reason().
+ * do; -EIO if etcd cannot be read now; or -ENOMEM. After -EBADMSG storage_etcd_reason() has the cause, which
+ * is not logged.
  */
 int storage_etcd_observe(struct storage *storage, struct storage_etcd_reading *ret_reading);
 
@@ -101,9 +102,5 @@ int storage_etcd_win(struct storage *storage, struct storage_etcd_reading *readi
  */
 int storage_etcd_give_up(struct storage *storage);
 
-/*
- * For log messages: why the last call of etcd failed, or why the header cannot be used; and the endpoint of
- * that call.
- */
+/* For log messages: why the last call of etcd failed, or why the header cannot be used. */
 const char *storage_etcd_reason(const struct storage *storage);
-const char *storage_etcd_endpoint(const struct storage *storage);

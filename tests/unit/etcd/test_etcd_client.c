@@ -460,6 +460,16 @@ Test(etcd_client, reports_a_wrong_user_and_a_wrong_password) {
         }
 }
 
+Test(etcd_client, reports_that_etcd_knows_no_users) {
+        struct etcd_config config = config_of(process.url, NULL);
+        const Etcd__RangeResponse *response;
+
+        config.user = "root";
+        config.password = "secret";
+        open_client(config);
+        cr_expect_eq(get(S("key"), 0, &response), -EACCES);
+}
+
 Test(etcd_client, uses_tls_with_a_certificate_of_each_side) {
         const Etcd__RangeResponse *response;
         struct etcd_process secure;
