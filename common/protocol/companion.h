@@ -199,7 +199,7 @@
  * (companion_hello_key()). The plugin ignores a HELLO whose number is not higher than the last one
  * of the same run: the MQTT client of the store has repeated it.
  *
- * A HELLO with another served run may end the broker: see above.
+ * A HELLO with another served broker run may end the broker: see above.
  *
  * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at
  * most one store serves.

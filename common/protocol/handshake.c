@@ -15,7 +15,7 @@ void handshake_hello_append(struct buf *payload, const struct handshake_hello *h
         wire_append_number(payload, COMPANION_VERSION_NUMBER, 1);
         wire_append_number(payload, hello->run, 8);
         wire_append_number(payload, hello->number, 8);
-        wire_append_number(payload, hello->served_run, 8);
+        wire_append_number(payload, hello->served_broker_run, 8);
         buf_append(payload, hello->key, COMPANION_KEY_SIZE);
         buf_append_slice(payload, hello->instance_id);
 }
@@ -23,7 +23,7 @@ void handshake_hello_append(struct buf *payload, const struct handshake_hello *h
 int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello) {
         struct wire_reader reader = { .rest = payload };
         uint64_t version = wire_read_number(&reader, 1), run = wire_read_number(&reader, 8),
-                 number = wire_read_number(&reader, 8), served_run = wire_read_number(&reader, 8);
+                 number = wire_read_number(&reader, 8), served_broker_run = wire_read_number(&reader, 8);
 
         if (version != COMPANION_VERSION_NUMBER || reader.rest.length <= COMPANION_KEY_SIZE ||
             reader.rest.length > COMPANION_KEY_SIZE + COMPANION_INSTANCE_MAX)
@@ -31,7 +31,7 @@ int handshake_hello_read(struct slice payload, struct handshake_hello *ret_hello
 
         *ret_hello = (struct handshake_hello){ .run = run,
                                                .number = number,
-                                               .served_run = served_run,
+                                               .served_broker_run = served_broker_run,
                                                .instance_id = slice_skip(reader.rest, COMPANION_KEY_SIZE) };
         memcpy(ret_hello->key, reader.rest.data, COMPANION_KEY_SIZE);
         return 0;

@@ -15,14 +15,15 @@
  *        0      1  COMPANION_VERSION_NUMBER
  *        1      8  run
  *        9      8  number
- *       17      8  served run
+ *       17      8  served broker run
  *       25     32  key
  *       57         up to the end: instance id
  */
 struct handshake_hello {
         uint64_t run;
-        uint64_t number;     /* of this HELLO: ascends from 1 in each run */
-        uint64_t served_run; /* the broker run that was served last; 0: none; of a copy: a random number */
+        uint64_t number; /* of this HELLO: ascends from 1 in each run */
+        /* That was served last. 0: none. Of a copy: a random number. */
+        uint64_t served_broker_run;
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */
 };

@@ -246,7 +246,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
                                  .n_arguments = n_arguments,
                                  .arguments = arguments,
                                  .parent.pid = getppid(),
-                                 .cluster.waits_for = "starting",
+                                 .cluster.status = "starting",
                                  .exit_code = EXIT_SUCCESS };
         int r;
 

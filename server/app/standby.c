@@ -53,10 +53,9 @@ static void describe_decision(const struct standby *standby, enum election_reaso
 
         view->term = leader->term;
         if (reason == ELECTION_LED)
-                snprintf(view->waits_for, sizeof(view->waits_for), "standby: \"%s\" leads", leader->name);
+                snprintf(view->status, sizeof(view->status), "standby: \"%s\" leads", leader->name);
         else
-                snprintf(view->waits_for, sizeof(view->waits_for), "standby: %s",
-                         election_reason_text(reason));
+                snprintf(view->status, sizeof(view->status), "standby: %s", election_reason_text(reason));
 }
 
 /* Return why etcd was not read recently, unless the client of etcd has logged it. */
@@ -81,7 +80,7 @@ static void log_change(struct standby *standby, enum election_reason reason) {
         *logged = state;
         cause = cause_of(standby, &state);
         log_event(reason == ELECTION_UNKNOWN ? LOG_WARNING : LOG_INFO, "%s: term=%" PRIu64 "%s%s",
-                  view->waits_for, view->term, *cause ? ": " : "", LOG_STRING(cause));
+                  view->status, view->term, *cause ? ": " : "", LOG_STRING(cause));
 }
 
 static void show_decision(struct standby *standby, enum election_reason reason) {

@@ -127,7 +127,7 @@ static bool is_silent(const struct etcd_access *etcd) {
 
 static void append_leader_object(struct buf *line, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
-        const char *name = etcd_access_has_leader(etcd) ? holder->name : NULL;
+        const char *name = etcd_access_has_holder(etcd) ? holder->name : NULL;
 
         json_begin(line);
         json_add_bytes(line, "leader", slice_from_string(name), false);
@@ -140,7 +140,7 @@ static void append_leader_object(struct buf *line, const struct etcd_access *etc
 
 static void append_leader(struct buf *text, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
-        bool has_leader = etcd_access_has_leader(etcd);
+        bool has_leader = etcd_access_has_holder(etcd);
 
         buf_append_string(text, "leader         ");
         if (holder->mod_revision == 0) {
@@ -176,7 +176,7 @@ enum exit_code command_cluster(struct command_run *run) {
         output_write(&run->output);
         if (code != EXIT_DONE || listed != EXIT_DONE)
                 return code ?: listed;
-        return etcd_access_has_leader(&etcd) && !is_silent(&etcd) && are_all_healthy ? EXIT_DONE
+        return etcd_access_has_holder(&etcd) && !is_silent(&etcd) && are_all_healthy ? EXIT_DONE
                                                                                      : EXIT_NOT_MET;
 }
 
@@ -188,40 +188,40 @@ enum exit_code command_cluster(struct command_run *run) {
  * A process that shares its descriptors keeps the lock of one that has ended, whose id another process may
  * have now. So the user of the store could choose a process that root would end by the signal.
  */
-static bool is_store(pid_t process) {
+static bool is_statestored(pid_t pid) {
         char path[32], name[16];
-        bool is_store;
+        bool is_same;
         FILE *file;
 
-        snprintf(path, sizeof(path), "/proc/%d/comm", (int)process);
+        snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
         file = fopen(path, "re");
-        is_store = file && fgets(name, sizeof(name), file) && strcmp(name, "statestored\n") == 0;
+        is_same = file && fgets(name, sizeof(name), file) && strcmp(name, "statestored\n") == 0;
         if (file)
                 fclose(file);
-        return is_store;
+        return is_same;
 }
 
 /* Find the process of the member on this machine, and check that it leads. */
-static enum exit_code find_leader(const struct etcd_access *etcd, pid_t *ret_process) {
+static enum exit_code find_leader(const struct etcd_access *etcd, pid_t *ret_pid) {
         const char *directory = getenv("RUNTIME_DIRECTORY") ?: RUNTIME_DIRECTORY_DEFAULT;
         const struct election_header *holder = &etcd->reading.header.holder;
         uint64_t member;
         int r;
 
-        r = member_file_find(directory, ret_process, &member);
+        r = member_file_find(directory, ret_pid, &member);
         if (r < 0) {
                 complain("no process of a member was found on this machine: \"%s/member\": %s",
                          LOG_STRING(directory), r == -ESRCH ? "no process has locked it" : strerror(-r));
                 return EXIT_STORE_ERROR;
         }
-        if (!is_store(*ret_process)) {
-                complain("the process %d, which has locked \"%s/member\", is not statestored",
-                         (int)*ret_process, LOG_STRING(directory));
+        if (!is_statestored(*ret_pid)) {
+                complain("the process %d, which has locked \"%s/member\", is not statestored", (int)*ret_pid,
+                         LOG_STRING(directory));
                 return EXIT_STORE_ERROR;
         }
-        if (etcd_access_has_leader(etcd) && holder->member == member)
+        if (etcd_access_has_holder(etcd) && holder->member == member)
                 return EXIT_DONE;
-        if (etcd_access_has_leader(etcd))
+        if (etcd_access_has_holder(etcd))
                 complain("this member does not lead, but \"%s\"", LOG_STRING(holder->name));
         else
                 complain("no member leads");
@@ -229,9 +229,8 @@ static enum exit_code find_leader(const struct etcd_access *etcd, pid_t *ret_pro
 }
 
 /* Wait until another member leads. The former leader leads again after the lease if there is none. */
-static enum exit_code wait_for_successor(struct etcd_access *etcd, int64_t timeout_ms) {
+static enum exit_code wait_for_successor(struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
-        int64_t end_ns = system_clock_mono_ns() + timeout_ms * NS_PER_MS;
         struct election_header former = *holder;
         enum exit_code code;
 
@@ -240,8 +239,8 @@ static enum exit_code wait_for_successor(struct etcd_access *etcd, int64_t timeo
                 code = etcd_access_observe(etcd);
                 if (code != EXIT_DONE || holder->member != former.member)
                         return code;
-        } while (system_clock_mono_ns() < end_ns);
-        complain(etcd_access_has_leader(etcd) && holder->process == former.process
+        } while (system_clock_mono_ms() < etcd->end_ms);
+        complain(etcd_access_has_holder(etcd) && holder->process == former.process
                          ? "the leader has not stepped down in time"
                          : "the leader has stepped down, but no other member leads");
         return EXIT_NOT_MET;
@@ -250,20 +249,20 @@ static enum exit_code wait_for_successor(struct etcd_access *etcd, int64_t timeo
 enum exit_code command_step_down(struct command_run *run) {
         CLEANUP(etcd_access_close) struct etcd_access etcd = { 0 };
         enum exit_code code = etcd_access_open(&etcd, run->options, true);
-        pid_t process;
+        pid_t pid;
 
         if (code == EXIT_DONE)
                 code = etcd_access_observe(&etcd);
         if (code == EXIT_DONE)
-                code = find_leader(&etcd, &process);
+                code = find_leader(&etcd, &pid);
         if (code != EXIT_DONE)
                 return code;
 
-        if (kill(process, SIGUSR2) < 0) {
-                complain("the process %d of the leader: %s", (int)process, strerror(errno));
+        if (kill(pid, SIGUSR2) < 0) {
+                complain("the process %d of the leader: %s", (int)pid, strerror(errno));
                 return EXIT_STORE_ERROR;
         }
-        code = wait_for_successor(&etcd, run->options->timeout_ms);
+        code = wait_for_successor(&etcd);
         if (code == EXIT_DONE)
                 append_leader(&run->output, &etcd);
         return code;

@@ -294,7 +294,7 @@ static enum exit_code import_file(struct command_run *run, struct stored_keys *s
 
         if (storage_lead(stored->storage, &stored->state->header) != 0)
                 return EXIT_STORE_ERROR;
-        if (stored->state->header.served_run == 0)
+        if (stored->state->header.served_broker_run == 0)
                 mark_as_copy(stored->state);
         return input_import(run->options->words[0], &importer, &run->output);
 }

@@ -12,10 +12,10 @@ void process_usage_read(struct process_usage *ret_usage);
 
 /* This process as a member of a cluster (election/election.h). */
 struct cluster_view {
-        bool is_member;      /* else leads and term have no meaning */
-        bool leads;          /* else it is a standby */
-        uint64_t term;       /* of the leader that was seen last */
-        char waits_for[160]; /* text, before there is a pipeline */
+        bool is_member;   /* else leads and term have no meaning */
+        bool leads;       /* else it is a standby */
+        uint64_t term;    /* of the leader that was seen last */
+        char status[160]; /* text, before there is a pipeline */
 };
 
 /* The input of metrics_append(). A standby has only the process and the cluster; all else is 0. */

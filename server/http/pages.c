@@ -53,7 +53,7 @@ bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
         if (!view->pipeline) {
-                buf_append_string(cause, view->cluster->waits_for);
+                buf_append_string(cause, view->cluster->status);
                 return false;
         }
         pipeline_read_gauges(view->pipeline, 0, &gauges);

@@ -111,7 +111,7 @@ static void send_hello(struct pipeline *pipeline, struct now now) {
         struct peer *peer = &pipeline->peer;
         struct handshake_hello hello = { .run = peer->run,
                                          .number = ++peer->n_hellos,
-                                         .served_run = pipeline->state->served_run,
+                                         .served_broker_run = pipeline->state->served_broker_run,
                                          .instance_id =
                                                  slice_from_string(pipeline->state->header.instance_id) };
         struct message message = { .topic = SLICE_LITERAL(COMPANION_HELLO), .qos = 1 };

@@ -59,7 +59,7 @@ static void set_instance(struct plugin *plugin, const struct handshake_hello *he
         plugin->position = (struct notification_position){ 0 };
         memcpy(plugin->instance, hello->instance_id.data, hello->instance_id.length);
         plugin->instance_length = hello->instance_id.length;
-        plugin->first_served_run = hello->served_run;
+        plugin->first_served_broker_run = hello->served_broker_run;
 }
 
 /* Return whether the run returns after another run: two stores disconnect each other. */
@@ -80,13 +80,14 @@ static bool set_run(struct plugin *plugin, uint64_t run) {
  * have been executed.
  */
 static bool has_served_another(const struct plugin *plugin, const struct handshake_hello *hello) {
-        return is_same_instance(plugin, hello->instance_id) && hello->served_run != plugin->broker_run &&
-               hello->served_run != plugin->first_served_run;
+        return is_same_instance(plugin, hello->instance_id) &&
+               hello->served_broker_run != plugin->broker_run &&
+               hello->served_broker_run != plugin->first_served_broker_run;
 }
 
 /* Return whether the store knows which numbered requests of this broker it has executed: if empty, none. */
 static bool knows_executions(const struct plugin *plugin, const struct handshake_hello *hello) {
-        return hello->served_run == plugin->broker_run || hello->served_run == 0;
+        return hello->served_broker_run == plugin->broker_run || hello->served_broker_run == 0;
 }
 
 /* Does not return if this broker must end. */

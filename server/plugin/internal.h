@@ -55,9 +55,9 @@ struct plugin {
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
-        uint64_t first_served_run; /* the served run in the first HELLO of this instance */
-        uint64_t run, former_run;  /* of the last HELLO, and of the last HELLO with another run */
-        uint64_t hello_number;     /* of the last HELLO */
+        uint64_t first_served_broker_run; /* in the first HELLO of this instance */
+        uint64_t run, former_run;         /* of the last HELLO, and of the last HELLO with another run */
+        uint64_t hello_number;            /* of the last HELLO */
 
         struct notification_position position;
         uint64_t publish_ns; /* since the start: estimated time of the broker for what publish.c publishes */

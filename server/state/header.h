@@ -21,7 +21,7 @@ struct state_header {
          * stored executions are of its requests. 0: none was served. A random number that is no run: the
          * content is a copy, and no broker has been served since.
          */
-        uint64_t served_run;
+        uint64_t served_broker_run;
         struct version clock;           /* at or above every version that the engine has issued */
         bool keys_may_be_lost;          /* engine_may_lose_keys() */
         uint64_t notification_sequence; /* of the last notification; 0: none */
@@ -32,7 +32,7 @@ struct state_header {
 void state_header_init(struct state_header *ret_header);
 
 /*
- * Replace the instance id, the served run and the token key by new random ones: the content is that of a
- * copy, or of an earlier time, so a token of SCAN from before would continue on other keys.
+ * Replace the instance id, the served broker run and the token key by new random ones: the content is that
+ * of a copy, or of an earlier time, so a token of SCAN from before would continue on other keys.
  */
 void state_header_renew_instance(struct state_header *header);

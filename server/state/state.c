@@ -43,7 +43,7 @@ int state_new(struct state **ret_state, const struct engine_config *config,
                 return -ENOMEM;
 
         state->header = *header;
-        state->served_run = header->served_run;
+        state->served_broker_run = header->served_broker_run;
         state->timescale = timescale_resume(header->reading_ms, header->shift_ms, now);
         state->notifications.last_sequence = header->notification_sequence;
         r = choose_node_id(&state->header, config->node_id);
@@ -125,13 +125,13 @@ int state_put_row(struct state *state, const struct row *row, struct now now) {
 /* 2. Committing */
 
 static bool is_run_stored(const struct state *state) {
-        return state->header.served_run == state->served_run;
+        return state->header.served_broker_run == state->served_broker_run;
 }
 
 bool state_serve_run(struct state *state, uint64_t broker_run) {
-        if (state->served_run != broker_run)
+        if (state->served_broker_run != broker_run)
                 engine_forget_executions(state->engine);
-        state->served_run = broker_run;
+        state->served_broker_run = broker_run;
         return !is_run_stored(state);
 }
 
@@ -153,7 +153,7 @@ static struct state_header next_header(const struct state *state, const struct e
         struct state_header header = state->header;
 
         header.n_commits++;
-        header.served_run = state->served_run;
+        header.served_broker_run = state->served_broker_run;
         header.clock = stats->clock;
         header.keys_may_be_lost = engine_may_lose_keys(state->engine);
         header.notification_sequence = state->notifications.last_sequence;

@@ -24,7 +24,7 @@ struct state {
          * change set stores it.
          */
         struct state_header header;
-        uint64_t served_run; /* the header of the next change set has it */
+        uint64_t served_broker_run; /* the header of the next change set has it */
         struct timescale timescale;
         struct notification_queue notifications;
         uint64_t acknowledged;        /* the notifications up to it are acknowledged, and removed */

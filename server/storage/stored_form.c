@@ -91,7 +91,7 @@ void stored_header_append(struct buf *buf, const struct state_header *header) {
         buf_append(buf, &header->table_key, sizeof(header->table_key));
         buf_append(buf, &header->token_key, sizeof(header->token_key));
         wire_append_blob(buf, slice_from_string(header->instance_id));
-        wire_append_number(buf, header->served_run, 8);
+        wire_append_number(buf, header->served_broker_run, 8);
         append_version(buf, header->clock);
         wire_append_number(buf, header->keys_may_be_lost, 1);
         wire_append_number(buf, header->notification_sequence, 8);
@@ -110,7 +110,7 @@ int stored_header_read(struct slice bytes, struct state_header *ret_header) {
         read_fixed(&reader, &header.table_key, sizeof(header.table_key));
         read_fixed(&reader, &header.token_key, sizeof(header.token_key));
         read_text(&reader, header.instance_id, sizeof(header.instance_id));
-        header.served_run = wire_read_number(&reader, 8);
+        header.served_broker_run = wire_read_number(&reader, 8);
         header.clock.wall_ms = (int64_t)wire_read_number(&reader, 8);
         header.clock.counter = (uint32_t)wire_read_number(&reader, 4);
         header.keys_may_be_lost = read_bool(&reader);

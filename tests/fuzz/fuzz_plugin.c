@@ -482,7 +482,7 @@ static struct slice take_payload(struct slice *input, const char *topic, struct 
                 buf_append(buf, &version, 1);
                 buf_append(buf, "\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0", 15); /* run, and 7 bytes of number */
                 buf_append(buf, &number, 1);
-                buf_append(buf, "\0\0\0\0\0\0\0", 8);                      /* served run */
+                buf_append(buf, "\0\0\0\0\0\0\0", 8);                      /* served broker run */
                 buf_append_string(buf, "0123456789abcdef0123456789abcde"); /* the key */
                 buf_append(buf, &number, 1);
         }
@@ -596,7 +596,7 @@ static void control(struct slice *input, struct mosquitto *client, const char *t
         note_frame(topic, payload);
         control_sender = client;
         is_starved = payload.data && memmem(payload.data, payload.length, STARVED, strlen(STARVED));
-        if (hello.served_run == 0) /* another one may end the process */
+        if (hello.served_broker_run == 0) /* another one may end the process */
                 happen(MOSQ_EVT_CONTROL, topic, &message);
         is_starved = false;
         control_sender = NULL;

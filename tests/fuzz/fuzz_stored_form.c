@@ -70,7 +70,7 @@ static struct state_header make_header(struct slice *input) {
 
         stored.digest_key.bytes[0] = input_byte(input);
         stored.token_key.box_key[0] = input_byte(input);
-        stored.served_run = input_number(input, 8);
+        stored.served_broker_run = input_number(input, 8);
         stored.clock = make_version(input);
         stored.keys_may_be_lost = input_chance(input, 50);
         stored.notification_sequence = input_number(input, 7);

@@ -248,7 +248,7 @@ void disk_compare(const struct disk *disk, const struct state *state, size_t n_p
         compare_registrations(&stored->engine->registrations, &state->engine->registrations);
         compare_replies(&stored->engine->dedup, &state->engine->dedup, now.mono_ns);
         compare_replies(&state->engine->dedup, &stored->engine->dedup, now.mono_ns);
-        if (stored->served_run == state->served_run)
+        if (stored->served_broker_run == state->served_broker_run)
                 compare_executions(&stored->engine->dedup, &state->engine->dedup);
         compare_notifications(stored, state);
 }

@@ -264,7 +264,7 @@ static void receive_without_run(struct model_plugin *plugin, const struct messag
         struct handshake_hello hello;
 
         ASSERT(handshake_hello_read(message->payload, &hello) == 0);
-        hello.served_run = 0;
+        hello.served_broker_run = 0;
         handshake_hello_append(&payload, &hello);
         changed.payload = buf_slice(&payload);
         ASSERT(!buf_failed(&payload));

@@ -36,8 +36,8 @@ def frame_key(hello_key):
 # To the plugin
 
 
-def hello(key, instance, run=1, number=1, version=VERSION, served_run=0):
-    return struct.pack("!BQQQ", version, run, number, served_run) + key + instance
+def hello(key, instance, run=1, number=1, version=VERSION, served_broker_run=0):
+    return struct.pack("!BQQQ", version, run, number, served_broker_run) + key + instance
 
 
 def _text(data):

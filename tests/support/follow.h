@@ -52,7 +52,7 @@ static inline int follow_commit(struct state *copy, const struct change_set *cha
                         r = state_put_row(copy, &change_set->rows[i], now);
         engine_set_clock(copy->engine, change_set->header.clock);
         copy->header = change_set->header;
-        copy->served_run = copy->header.served_run;
+        copy->served_broker_run = copy->header.served_broker_run;
         while (dedup->oldest && dedup->oldest->number <= change_set->forgotten_up_to)
                 dedup_forget(dedup, dedup->oldest);
         dedup->forgotten_number = change_set->forgotten_up_to;

@@ -352,7 +352,7 @@ static void set_instance(struct model_plugin *plugin, const struct handshake_hel
         if (is_same_instance(plugin, hello))
                 return;
 
-        plugin->first_served_run = hello->served_run;
+        plugin->first_served_broker_run = hello->served_broker_run;
         buf_reset(&plugin->instance_id);
         buf_append_slice(&plugin->instance_id, hello->instance_id);
         ASSERT(!buf_failed(&plugin->instance_id));
@@ -430,11 +430,12 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
         ASSERT(message->qos == 1 && handshake_hello_read(message->payload, &hello) == 0);
         if (is_repeated(plugin, &hello))
                 return;
-        plugin->has_ended = is_same_instance(plugin, &hello) && hello.served_run != plugin->broker_run &&
-                            hello.served_run != plugin->first_served_run;
+        plugin->has_ended = is_same_instance(plugin, &hello) &&
+                            hello.served_broker_run != plugin->broker_run &&
+                            hello.served_broker_run != plugin->first_served_broker_run;
         if (plugin->has_ended)
                 return;
-        if (hello.served_run != plugin->broker_run && hello.served_run > 0)
+        if (hello.served_broker_run != plugin->broker_run && hello.served_broker_run > 0)
                 end_numbered(plugin);
 
         companion_frame_key(hello.key, plugin->key);

@@ -76,9 +76,9 @@ struct model_plugin {
         bool is_serving; /* and then a frame */
         uint8_t key[COMPANION_KEY_SIZE];
         struct buf instance_id;
-        uint64_t first_served_run; /* the served run in the first HELLO of this instance */
-        uint64_t run, n_hellos;    /* of the last HELLO */
-        uint64_t former_run;       /* of the last HELLO of another run */
+        uint64_t first_served_broker_run; /* in the first HELLO of this instance */
+        uint64_t run, n_hellos;           /* of the last HELLO */
+        uint64_t former_run;              /* of the last HELLO of another run */
 
         uint64_t n_frames; /* since HELLO */
         size_t n_ended;    /* records that have ended since the last report of an end */

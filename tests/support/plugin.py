@@ -192,10 +192,10 @@ class Peer(Connection):
 
     # Sending
 
-    served_run = 0  # in HELLO
+    served_broker_run = 0  # in HELLO
 
     def encode_hello(self, instance, key, **more):
-        hello = companion.hello(key, instance.encode(), self.run, self.n_hellos, served_run=self.served_run)
+        hello = companion.hello(key, instance.encode(), self.run, self.n_hellos, served_broker_run=self.served_broker_run)
         return self.encode_publish(CONTROL + "hello", hello, **more)
 
     def hello(self, instance="instance-1"):

@@ -39,7 +39,7 @@ def header(data):
         "node_id": fields.string, "digest_key": lambda: fields.raw(16), "row_hash_key": lambda: fields.raw(16),
         "table_key": lambda: fields.raw(16), "token_key": lambda: fields.raw(64),
         "instance_id": fields.string,
-        "served_run": fields.number,
+        "served_broker_run": fields.number,
         "clock_wall_ms": fields.number, "clock_counter": lambda: fields.number(4),
         "keys_may_be_lost": lambda: fields.number(1), "notification_sequence": fields.number, "reading_ms": fields.number,
         "shift_ms": fields.number, "commits": fields.number,

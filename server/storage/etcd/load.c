@@ -143,11 +143,11 @@ static void read_range_ahead(const struct etcd_load *load, enum row_type type, s
                 etcd_call_ahead(load->storage->client, ETCD_RANGE, &range_request.request.base);
 }
 
-/* Return whether a leader must renew the lease: after a third of it. */
 static bool renewal_is_due(const struct etcd_storage *storage) {
         const struct election_header *holder = &storage->header.holder;
 
-        return !storage->config.read_only && system_clock_boot_ns() - holder->sent_ns > holder->lease_ns / 3;
+        return !storage->config.read_only &&
+               system_clock_boot_ns() > election_renewal_ns(holder->lease_ns, holder->sent_ns);
 }
 
 /*

@@ -239,7 +239,7 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
 def says_served(peer, run, instance="instance-1"):
     """Send HELLO of a store whose data were served with this broker run last."""
     peer.n_hellos += 1
-    peer.served_run = run
+    peer.served_broker_run = run
     peer.send(peer.encode_hello(instance, bytes(32)))
 
 
@@ -264,7 +264,7 @@ def test_a_broker_stays_if_the_store_cannot_commit_that_it_serves_it(site):
     """A store whose disk is full names the run before at each start. But this may also be a later time, in which that run was
     served again: so it does not get the requests that have a number. A run that is neither still ends the broker."""
     peer = site.peer()
-    peer.served_run = 2
+    peer.served_broker_run = 2
     peer.ends_at_once = False
     peer.hello()
     peer.serve()
@@ -281,8 +281,8 @@ def test_a_broker_stays_if_the_store_cannot_commit_that_it_serves_it(site):
     assert site.broker.wait() == 1
 
 
-@pytest.mark.parametrize("served_run, is_sent", [(0, True), (2, False)], ids=["empty", "copy"])
-def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, peer, served_run, is_sent):
+@pytest.mark.parametrize("served_broker_run, is_sent", [(0, True), (2, False)], ids=["empty", "copy"])
+def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, peer, served_broker_run, is_sent):
     """A copy may be of the time after the execution."""
     peer.ends_at_once = False
     client, leaves = site.connect(), connect_tracked(site, peer)
@@ -291,7 +291,7 @@ def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, pe
     client.request(payload=b"waits")
     leaves.disconnect()
 
-    peer.served_run = served_run
+    peer.served_broker_run = served_broker_run
     peer.hello("instance-2")
     peer.ends_at_once = True
     peer.serve()
@@ -306,7 +306,7 @@ def test_a_repeated_hello_does_not_end_the_broker(site, peer):
     client = site.connect()
     peer.number_of(client)
 
-    peer.served_run = peer.welcome.broker_run ^ 1
+    peer.served_broker_run = peer.welcome.broker_run ^ 1
     peer.send(peer.encode_hello("instance-1", bytes(32)))
 
     peer.ping()

@@ -59,7 +59,7 @@ Test(health, shows_the_history) {
 }
 
 Test(health, standby_has_a_reason_and_no_numbers) {
-        cluster = (struct cluster_view){ .is_member = true, .term = 3, .waits_for = "standby: \"a\" leads" };
+        cluster = (struct cluster_view){ .is_member = true, .term = 3, .status = "standby: \"a\" leads" };
         cr_expect(shows_of(NULL, true,
                            "{\"ready\":false,\"reason\":\"standby: \\\"a\\\" leads\",\"warnings\":[],"));
         cr_expect(shows_of(NULL, true, "\"cluster\":{\"leads\":false,\"term\":3}"));

@@ -123,7 +123,7 @@ Test(pages, metrics_of_a_member_have_its_term) {
 Test(pages, standby_is_not_ready) {
         struct store_view view = { .cluster = &cluster, .disconnected = disconnected };
 
-        cluster = (struct cluster_view){ .is_member = true, .waits_for = "standby: \"a\" leads" };
+        cluster = (struct cluster_view){ .is_member = true, .status = "standby: \"a\" leads" };
         cr_expect_eq(page_readiness.render(&view, &text), 503);
         cr_expect_eq(page_metrics.render(&view, &text), 200);
         cr_expect_eq(page_health.render(&view, &text), 200);

@@ -274,7 +274,7 @@ Test(peer, serves_the_plugin_after_welcome) {
         cr_expect_eq(peer_broker_kind(peer), BROKER_UNKNOWN);
         receive_welcome(&welcome);
         cr_expect_eq(peer_broker_kind(peer), BROKER_WITH_PLUGIN);
-        cr_expect_eq(pipeline->state->served_run, BROKER_RUN);
+        cr_expect_eq(pipeline->state->served_broker_run, BROKER_RUN);
         cr_expect_eq(peer->deadline_ns, INT64_MAX);
         cr_expect_eq(pipeline->state->acknowledged, 9);
         cr_expect_str_eq(sent.topic, COMPANION_FRAME_TO_PLUGIN, "the client of the connection is kicked");
@@ -388,12 +388,12 @@ Test(peer, serves_when_a_batch_that_is_in_flight_at_welcome_has_ended) {
 
 Test(peer, says_in_hello_which_run_was_served_last) {
         say_hello();
-        cr_expect_eq(hello_sent.served_run, 0);
+        cr_expect_eq(hello_sent.served_broker_run, 0);
         receive_welcome(&(struct handshake_welcome){ .broker_run = BROKER_RUN });
         peer_disconnected(pipeline);
 
         say_hello();
-        cr_expect_eq(hello_sent.served_run, BROKER_RUN);
+        cr_expect_eq(hello_sent.served_broker_run, BROKER_RUN);
 }
 
 /* Each step checks some registrations. Until the last one, the broker is not served. */

@@ -1120,7 +1120,7 @@ Test(with_plugin, broker_ends_if_another_one_was_served_since) {
         send("SET", "k", "v");
         serve_broker(&other);
         cr_expect_not(broker.plugin.has_ended, "its first HELLO");
-        cr_expect_eq(broker.header.served_run, 1000);
+        cr_expect_eq(broker.header.served_broker_run, 1000);
         serve_broker(&other);
         cr_expect(broker.plugin.has_ended);
         model_plugin_deinit(&other);
@@ -1134,7 +1134,7 @@ Test(with_plugin, broker_ends_if_the_run_between_was_not_committed) {
         send("SET", "k", "v");
         broker.commit_result = -EIO;
         serve_broker(&other);
-        cr_expect_neq(broker.header.served_run, 1000);
+        cr_expect_neq(broker.header.served_broker_run, 1000);
         serve_broker(&other);
         cr_expect(broker.plugin.has_ended);
         model_plugin_deinit(&other);
@@ -1156,7 +1156,7 @@ Test(with_plugin, run_of_the_broker_is_committed_before_it_is_served) {
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         broker_flush(&broker);
-        cr_expect_eq(broker.header.served_run, broker.plugin.broker_run);
+        cr_expect_eq(broker.header.served_broker_run, broker.plugin.broker_run);
         cr_expect_eq(broker.n_serving, 1);
         cr_expect_eq(engine_stats(broker.pipeline->state->engine).n_keys, 1);
 }
@@ -1171,7 +1171,7 @@ Test(with_plugin, broker_is_served_if_its_run_cannot_be_committed) {
         broker.commit_result = 0;
         send("SET", "k", "v");
         broker_flush(&broker);
-        cr_expect_eq(broker.header.served_run, broker.plugin.broker_run, "the next commit stores it");
+        cr_expect_eq(broker.header.served_broker_run, broker.plugin.broker_run, "the next commit stores it");
 }
 
 #define DELETED(sequence) "notify:" sequence ":0-end:5:k:*2|$6|NOTIFY|$6|DELETE "

@@ -29,7 +29,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
         for (size_t i = 0; i < N_ROWS(hellos); i++) {
                 struct handshake_hello hello = { .run = 0x0102030405060708,
                                                  .number = 9,
-                                                 .served_run = 7,
+                                                 .served_broker_run = 7,
                                                  .instance_id = hellos[i].instance_id };
                 struct handshake_hello parsed;
                 struct buf payload = { 0 };
@@ -40,7 +40,7 @@ Test(handshake, reads_the_hello_that_it_writes) {
                 cr_assert_eq(handshake_hello_read(buf_slice(&payload), &parsed), 0, ROW(hellos, i));
                 cr_expect_eq(parsed.run, hello.run, ROW(hellos, i));
                 cr_expect_eq(parsed.number, 9, ROW(hellos, i));
-                cr_expect_eq(parsed.served_run, 7, ROW(hellos, i));
+                cr_expect_eq(parsed.served_broker_run, 7, ROW(hellos, i));
                 cr_expect_eq(memcmp(parsed.key, KEY, sizeof(parsed.key)), 0, ROW(hellos, i));
                 cr_expect(slice_equal(parsed.instance_id, hellos[i].instance_id), ROW(hellos, i));
                 buf_deinit(&payload);
