@@ -230,33 +230,38 @@ static int probe_header(struct etcd_storage *storage, struct storage_etcd_readin
 }
 
 /*
- * Send the transaction until its outcome is known. Returns TRANSACTION_DONE, TRANSACTION_REFUSED,
- * -ENOSPC or -EIO. A transaction that is refused after an open attempt says nothing about that
- * attempt, so it is sent again. Logs the first failed attempt, and the end.
+ * Send the transaction once. *is_open: whether an earlier attempt may be executed. Returns TRANSACTION_DONE,
+ * TRANSACTION_REFUSED, -ENOSPC or -EIO, or -EAGAIN if the outcome is not known yet. A transaction that is
+ * refused after an open attempt says nothing about that attempt. Logs the first failed attempt.
+ */
+static int attempt_transaction(struct etcd_storage *storage, bool *is_open, uint64_t *ret_revision,
+                               struct storage_etcd_reading *ret_present) {
+        int r = try_transaction(storage, &storage->transaction, ret_revision, ret_present);
+
+        if (r >= 0)
+                return r;
+        if (!atomic_load(&storage->is_waiting))
+                etcd_storage_log_failure(storage, "cannot commit");
+        if (r == -ENOSPC && !*is_open) {
+                r = probe_header(storage, ret_present);
+                return r == TRANSACTION_DONE ? -ENOSPC : r < 0 ? -EAGAIN : r;
+        }
+        if (etcd_is_refused(r) && r != -ENOTCONN && !*is_open)
+                return -EIO;
+        *is_open |= !etcd_is_refused(r) && r != -ENOSPC;
+        return -EAGAIN;
+}
+
+/*
+ * Send the transaction until its outcome is known. Returns as attempt_transaction(), but not -EAGAIN. Logs
+ * the end if this took more than one attempt.
  */
 static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revision,
                                struct storage_etcd_reading *ret_present) {
         bool is_open = false;
         int r;
 
-        for (;;) {
-                r = try_transaction(storage, &storage->transaction, ret_revision, ret_present);
-                if (r >= 0)
-                        break;
-                if (!atomic_load(&storage->is_waiting))
-                        etcd_storage_log_failure(storage, "cannot commit");
-                if (r == -ENOSPC && !is_open) {
-                        r = probe_header(storage, ret_present);
-                        if (r >= 0) {
-                                r = r == TRANSACTION_DONE ? -ENOSPC : r;
-                                break;
-                        }
-                } else if (!etcd_is_refused(r)) {
-                        is_open = is_open || r != -ENOSPC;
-                } else if (r != -ENOTCONN && !is_open) {
-                        r = -EIO;
-                        break;
-                }
+        while ((r = attempt_transaction(storage, &is_open, ret_revision, ret_present)) == -EAGAIN) {
                 atomic_store(&storage->is_waiting, true);
                 etcd_storage_pause(storage);
         }
