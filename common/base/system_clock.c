@@ -39,3 +39,7 @@ int64_t system_clock_mono_ms(void) {
 int64_t system_clock_boot_ns(void) {
         return read_ns(CLOCK_BOOTTIME);
 }
+
+void system_clock_sleep_ms(int64_t duration_ms) {
+        nanosleep(&(struct timespec){ duration_ms / MS_PER_S, duration_ms % MS_PER_S * NS_PER_MS }, NULL);
+}

@@ -21,3 +21,6 @@ int64_t system_clock_mono_ms(void);
 
 /* Nanoseconds since the boot, also those in which the machine was suspended (CLOCK_BOOTTIME). */
 int64_t system_clock_boot_ns(void);
+
+/* Sleep. A signal ends the sleep early. */
+void system_clock_sleep_ms(int64_t duration_ms);

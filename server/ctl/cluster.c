@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -235,7 +234,7 @@ static enum exit_code wait_for_successor(struct etcd_access *etcd) {
         enum exit_code code;
 
         do {
-                nanosleep(&(struct timespec){ .tv_nsec = 50 * NS_PER_MS }, NULL);
+                system_clock_sleep_ms(50);
                 code = etcd_access_observe(etcd);
                 if (code != EXIT_DONE || holder->member != former.member)
                         return code;

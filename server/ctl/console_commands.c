@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/system_clock.h"
 #include "base/time_units.h"
 #include "ctl/command_run.h"
 #include "ctl/http_client.h"
@@ -448,10 +448,6 @@ static enum http_result read_stream(struct monitor *monitor) {
         return http_client_stream(monitor->client, buf_text(&path) ?: "", receive_events, monitor);
 }
 
-static void pause_for(int64_t duration_ms) {
-        nanosleep(&(struct timespec){ duration_ms / MS_PER_S, duration_ms % MS_PER_S * NS_PER_MS }, NULL);
-}
-
 /* Read streams until the monitor is done, or until the store refuses one. */
 static enum exit_code run_monitor(struct monitor *monitor) {
         int64_t pause_ms = PAUSE_FIRST_MS;
@@ -470,7 +466,7 @@ static enum exit_code run_monitor(struct monitor *monitor) {
                                                      : http_client_problem(monitor->client));
                         pause_ms = PAUSE_FIRST_MS;
                 }
-                pause_for(pause_ms);
+                system_clock_sleep_ms(pause_ms);
                 pause_ms = pause_ms * 2 < PAUSE_LAST_MS ? pause_ms * 2 : PAUSE_LAST_MS;
         }
 }

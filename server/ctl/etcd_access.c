@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -15,7 +14,7 @@
 #include "election/election.h"
 
 /* Time after a failed call of etcd until the next one. */
-#define RETRY_INTERVAL_NS (100 * NS_PER_MS)
+#define RETRY_INTERVAL_MS 100
 
 enum exit_code etcd_access_open(struct etcd_access *etcd, const struct command_options *options,
                                 bool read_only) {
@@ -42,16 +41,12 @@ void etcd_access_close(struct etcd_access *etcd) {
         buf_deinit(&etcd->password);
 }
 
-static void sleep_ns(int64_t ns) {
-        nanosleep(&(struct timespec){ ns / NS_PER_S, ns % NS_PER_S }, NULL);
-}
-
 enum exit_code etcd_access_observe(struct etcd_access *etcd) {
         int r;
 
         while ((r = storage_etcd_observe(etcd->storage, &etcd->reading)) == -EIO &&
                system_clock_mono_ms() < etcd->end_ms)
-                sleep_ns(RETRY_INTERVAL_NS);
+                system_clock_sleep_ms(RETRY_INTERVAL_MS);
         if (r == -ENOMEM)
                 return complain_of_memory();
         if (r == -EBADMSG)
@@ -93,7 +88,7 @@ enum exit_code etcd_access_lead(struct etcd_access *etcd) {
                         if (code != EXIT_NOT_MET)
                                 return code;
                 }
-                sleep_ns(election_read_interval_ns(config.lease_ns));
+                system_clock_sleep_ms(election_read_interval_ns(config.lease_ns) / NS_PER_MS);
                 code = etcd_access_observe(etcd);
         }
         if (code != EXIT_DONE)

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
@@ -36,7 +35,7 @@
 #define COMPACTION_BYTES ((size_t)64 << 20)
 #define REVISION_BYTES   4096
 
-#define PAUSE_NS (50 * NS_PER_MS)
+#define PAUSE_MS 50
 
 void etcd_storage_report_alive(const struct etcd_storage *storage) {
         if (storage->config.alive)
@@ -45,7 +44,7 @@ void etcd_storage_report_alive(const struct etcd_storage *storage) {
 
 void etcd_storage_pause(const struct etcd_storage *storage) {
         etcd_storage_report_alive(storage);
-        nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        system_clock_sleep_ms(PAUSE_MS);
 }
 
 const char *storage_etcd_reason(const struct storage *base) {

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/system_clock.h"
 
 int directory_open(struct directory *directory, const char *path) {
         struct directory opened = { .fd = -1, .lock_fd = -1 };
@@ -112,17 +112,16 @@ int directory_open_file(int directory_fd, const char *name) {
         return fd;
 }
 
-#define LOCK_TRIES 100 /* 1 s */
+#define LOCK_TRIES    100
+#define LOCK_PAUSE_MS 10
 
 static int take_lock(int fd, enum lock_wait wait) {
-        const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
-
         for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
                 if (i == LOCK_TRIES || wait == LOCK_NO_WAIT)
                         return -EBUSY;
-                nanosleep(&pause, NULL);
+                system_clock_sleep_ms(LOCK_PAUSE_MS);
         }
         return 0;
 }
