@@ -22,7 +22,7 @@
 struct handshake_hello {
         uint64_t run;
         uint64_t number; /* of this HELLO: ascends from 1 in each run */
-        /* That was served last. 0: none. Of a copy: a random number. */
+        /* Of the broker that was served last. 0: none. Of a copy: a random number. */
         uint64_t served_broker_run;
         uint8_t key[COMPANION_KEY_SIZE]; /* encrypts WELCOME; the key of frames is derived from it */
         struct slice instance_id;        /* 1 to COMPANION_INSTANCE_MAX bytes; borrowed */

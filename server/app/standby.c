@@ -5,14 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "app/broker_probe.h"
 #include "app/internal.h"
 #include "app/service_manager.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
@@ -20,11 +17,17 @@
 #include "election/election.h"
 #include "storage/etcd/member_file.h"
 
+/*
+ * After a win that etcd has refused, for lack of space or of a permission. Longer than a leader waits
+ * between two commits that fail: so when etcd takes writes again, the leader renews its lease first.
+ */
+#define REFUSED_WIN_PAUSE_NS (5 * NS_PER_S)
+
 /* What was logged last. */
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        int result; /* of the last reading, if etcd was not read recently; -EACCES as -EIO */
+        int result; /* of the last reading, if etcd was not read recently; -EIO: its client logs why */
 };
 
 struct standby {
@@ -153,9 +156,15 @@ static void standby_on_win(uv_work_t *work, int status) {
                 uv_close((uv_handle_t *)&standby->timer, standby_on_timer_closed);
                 return;
         }
-        if (standby->result == STORAGE_ETCD_LOST)
+        if (standby->result == STORAGE_ETCD_LOST) {
                 accept_reading(standby);
-        schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
+                schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
+                return;
+        }
+        snprintf(standby->server->cluster.status, sizeof(standby->server->cluster.status),
+                 "standby: no member leads, and this one cannot write to etcd");
+        server_update_status(standby->server);
+        schedule_reading(standby, REFUSED_WIN_PAUSE_NS);
 }
 
 static void start_etcd_call(struct standby *standby, uv_work_cb work, uv_after_work_cb after) {

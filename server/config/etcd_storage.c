@@ -36,6 +36,10 @@ int config_etcd_storage(const struct etcd_options *options, struct buf *password
                 .max_request_bytes = (size_t)options->max_request_bytes,
                 .holder.lease_ns = options->lease_ms * NS_PER_MS,
         };
+        const struct credentials files = { .tls = true,
+                                           .tls_ca_file = options->ca_file,
+                                           .tls_certificate = options->certificate,
+                                           .tls_key = options->key };
         struct credentials_fault fault;
         int r;
 
@@ -49,14 +53,14 @@ int config_etcd_storage(const struct etcd_options *options, struct buf *password
                 return r;
         }
         random_fill(&config.holder.process, sizeof(config.holder.process));
-        if (options->password_file) {
+        r = credentials_check_tls_files(&files, &fault);
+        if (r == 0 && options->password_file)
                 r = credentials_read_secret(options->password_file, password, &fault);
-                if (r < 0) {
-                        log_error("%s", fault.text);
-                        return r;
-                }
-                config.etcd.password = (const char *)password->data;
+        if (r < 0) {
+                log_error("%s", fault.text);
+                return r;
         }
+        config.etcd.password = (const char *)password->data;
         *ret_config = config;
         return 0;
 }

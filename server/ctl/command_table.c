@@ -186,9 +186,10 @@ static const char cluster_help[] =
         "\n" ETCD_HELP "\n";
 
 static const char step_down_help[] =
-        "On the machine of the leader: it ends the service of its clients, and a standby leads. Waits for\n"
-        "--timeout until another member leads, and prints which one. Exit status 1 if this member does not\n"
-        "lead, or if no other one leads in time.\n"
+        "On the machine of the leader: it ends the service of its clients, and a standby leads. Waits "
+        "until\n"
+        "another member leads, and prints which one. Exit status 1 if this member does not lead, or if no\n"
+        "other one leads within --timeout.\n"
         "\n"
         "  sudo statestorectl step-down --config /etc/statestored/statestored.conf\n"
         "\n" ETCD_HELP " Finds the process by the lock of the file \"member\" in the\n"

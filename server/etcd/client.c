@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "etcd/grpc.h"
 #include "etcd/response.h"
 
@@ -50,11 +51,13 @@ static const struct {
 };
 
 /*
- * Why a call failed at an endpoint, as it was logged last, until a call succeeds there. Ends before the
- * first digit: libcurl names milliseconds.
+ * Why calls failed at an endpoint. One fault can have several texts by turns: if etcd refuses a certificate,
+ * libcurl notices it at different times.
  */
-struct endpoint_fault {
-        char text[64];
+#define FAULTS_FORGET_MS (10 * 60 * MS_PER_S)
+struct endpoint_faults {
+        int64_t forget_ms;
+        char logged[512]; /* each without its digits, such as milliseconds, and with an end of line */
 };
 
 struct etcd_client {
@@ -62,7 +65,7 @@ struct etcd_client {
         size_t current; /* endpoint of the last call */
         size_t next;    /* endpoint of the next one */
         size_t used;    /* endpoint of the last call that succeeded; at first, the first one */
-        struct endpoint_fault *faults; /* for each endpoint */
+        struct endpoint_faults *faults; /* of each endpoint */
         struct log_limit log_limit;
         CURLM *connection; /* NULL: none */
         CURL *curl;        /* the exchange on the connection */
@@ -415,61 +418,84 @@ static bool may_succeed_elsewhere(const struct etcd_client *client, int error) {
         case -EBADMSG:
         case -EINVAL: /* perhaps this is no etcd */
                 return true;
-        case -EACCES: /* but not if the user lacks a permission */
+        case -EACCES: /* without a token: the user or the password, not what the user may do */
                 return client->config.user && !client->token;
         default:
                 return false;
         }
 }
 
-/* Log why a call failed at this endpoint, unless it is known. */
-static void log_fault(struct etcd_client *client) {
-        const char *reason = etcd_client_reason(client);
-        struct endpoint_fault *known = &client->faults[client->current], fault = { 0 };
+static void copy_without_digits(char *copy, size_t size, const char *text) {
+        size_t length = 0;
 
-        snprintf(fault.text, sizeof(fault.text), "%.*s", (int)strcspn(reason, "0123456789"), reason);
-        if (strcmp(fault.text, known->text) == 0)
-                return;
-        *known = fault;
-        log_limited(&client->log_limit, LOG_WARNING, "etcd %s failed: %s",
-                    LOG_STRING(etcd_client_endpoint(client)), LOG_STRING(reason));
+        for (; *text && length + 1 < size; text++)
+                if (*text < '0' || *text > '9')
+                        copy[length++] = *text;
+        copy[length] = '\0';
 }
 
-/* After a call that succeeded. */
+/* Log why a call failed at this endpoint, unless it was logged some minutes ago, or there is no room. */
+static void log_fault(struct etcd_client *client) {
+        struct endpoint_faults *faults = &client->faults[client->current];
+        int64_t now_ms = system_clock_mono_ms();
+        char reason[LOG_TEXT_MAX], line[LOG_TEXT_MAX + 1];
+        size_t length;
+
+        if (now_ms >= faults->forget_ms)
+                *faults = (struct endpoint_faults){ .forget_ms = now_ms + FAULTS_FORGET_MS };
+        length = strlen(faults->logged);
+        copy_without_digits(reason, sizeof(reason), etcd_client_reason(client));
+        snprintf(line, sizeof(line), "%s\n", reason);
+        if (strstr(faults->logged, line) || length + strlen(line) >= sizeof(faults->logged))
+                return;
+        memcpy(faults->logged + length, line, strlen(line) + 1);
+        log_limited(&client->log_limit, LOG_WARNING, "etcd %s failed: %s",
+                    LOG_STRING(etcd_client_endpoint(client)), LOG_STRING(etcd_client_reason(client)));
+}
+
+/* Log that another endpoint is used than before. What fails there from now on is new. */
 static void log_use(struct etcd_client *client) {
-        client->faults[client->current] = (struct endpoint_fault){ 0 };
-        if (client->used != client->current)
-                log_limited(&client->log_limit, LOG_INFO, "etcd %s is used",
-                            LOG_STRING(etcd_client_endpoint(client)));
         client->used = client->current;
+        client->faults[client->used] = (struct endpoint_faults){ 0 };
+        log_limited(&client->log_limit, LOG_INFO, "etcd %s is used",
+                    LOG_STRING(etcd_client_endpoint(client)));
+}
+
+/* Call the method at the present endpoint, with a token if there is a user. Returns as etcd_call(). */
+static int exchange_as_user(struct etcd_client *client, enum etcd_method method,
+                            const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
+        int r = 0;
+
+        if (!client->config.user)
+                return exchange(client, method, request, ret_response);
+        if (!client->token)
+                r = authenticate(client);
+        if (r == 0)
+                r = exchange(client, method, request, ret_response);
+        if (r < 0 && grpc_status_refuses_token(&client->status)) {
+                r = authenticate(client);
+                if (r == 0)
+                        r = exchange(client, method, request, ret_response);
+        }
+        return r;
 }
 
 /* Call the method at one endpoint. Returns as etcd_call(). */
 static int call_endpoint(struct etcd_client *client, enum etcd_method method,
                          const ProtobufCMessage *request, const ProtobufCMessage **ret_response) {
-        const char *user = client->config.user;
-        bool moves_on;
-        int r = 0;
+        bool logs = client->config.logs_faults, moves_on;
+        int r;
 
         client->current = client->next;
-        if (user && !client->token)
-                r = authenticate(client);
-        if (r == 0)
-                r = exchange(client, method, request, ret_response);
-        if (r < 0 && user && grpc_status_refuses_token(&client->status)) {
-                r = authenticate(client);
-                if (r == 0)
-                        r = exchange(client, method, request, ret_response);
-        }
-
+        r = exchange_as_user(client, method, request, ret_response);
         moves_on = may_succeed_elsewhere(client, r);
         if (moves_on || (r < 0 && !client->status.is_known))
                 disconnect(client);
         if (moves_on)
                 client->next = (client->current + 1) % client->config.n_endpoints;
-        if (client->config.logs_faults && (moves_on || r == -EACCES))
+        if (logs && (moves_on || r == -EACCES))
                 log_fault(client);
-        if (client->config.logs_faults && r == 0)
+        if (logs && r == 0 && client->current != client->used)
                 log_use(client);
         return r;
 }

@@ -24,7 +24,11 @@ struct etcd_config {
         const char *user, *password;
         int64_t timeout_ms;     /* of a call at one endpoint: 1 to INT_MAX */
         size_t max_reply_bytes; /* a larger reply is not read: -EMSGSIZE */
-        bool logs_faults;       /* log why a call failed at an endpoint, and which other one is used */
+        /*
+         * Log why an endpoint fails, or refuses the user: each reason once in ten minutes. And log which
+         * other endpoint is used. Other errors are for the caller to log.
+         */
+        bool logs_faults;
 };
 
 /* Does not connect. Returns 0 or -ENOMEM. The caller owns *ret_client. */

@@ -55,21 +55,21 @@ static struct etcd_member from_list(const Etcd__Member *listed) {
                                      .is_learner = listed->is_learner };
 }
 
-/* Ask for the list, at the next endpoint if one does not reply in time. Returns as etcd_call(). */
+/* Ask for the list, at the next endpoint if one does not reply as etcd does. Returns as etcd_call(). */
 static int query_list(struct etcd_client *client, size_t n_endpoints,
                       const Etcd__MemberListResponse **ret_list) {
         Etcd__MemberListRequest request = ETCD__MEMBER_LIST_REQUEST__INIT;
         const ProtobufCMessage *response;
         int r = -ETIMEDOUT;
 
-        for (size_t i = 0; i < n_endpoints && r == -ETIMEDOUT; i++)
+        for (size_t i = 0; i < n_endpoints && (r == -ETIMEDOUT || r == -EBADMSG); i++)
                 r = etcd_call(client, ETCD_MEMBER_LIST, &request.base, &response);
         if (r == 0)
                 *ret_list = (const Etcd__MemberListResponse *)response;
         return r;
 }
 
-int etcd_members_query(const struct etcd_config *config,
+int etcd_members_query(const struct etcd_config *config, bool asks_for_list,
                        void (*take)(void *userdata, const struct etcd_member *member), void *userdata) {
         CLEANUP(cleanup_client) struct etcd_client *client = NULL;
         const Etcd__MemberListResponse *list = NULL;
@@ -80,9 +80,9 @@ int etcd_members_query(const struct etcd_config *config,
         limited.max_reply_bytes = REPLY_BYTES_MAX;
         limited.logs_faults = false; /* the caller shows them */
         r = etcd_client_new(&client, &limited);
-        if (r == 0)
+        if (r == 0 && asks_for_list)
                 r = query_list(client, config->n_endpoints, &list);
-        if (r == 0)
+        if (list)
                 n_members = list->n_members;
         for (size_t i = 0; i < n_members && r != -ENOMEM; i++) {
                 struct etcd_member member = list ? from_list(list->members[i])

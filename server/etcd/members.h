@@ -19,10 +19,10 @@ struct etcd_member {
 };
 
 /*
- * Ask for the list of all members, at the next endpoint if one does not reply in time. Then ask each member
- * for its status, one after the other. Each call lasts config->timeout_ms at most, and each reply has 64 KiB
- * at most. take() is called with each member. If no member has the list, those of the configuration are
- * asked. Returns 0 or -ENOMEM.
+ * If asks_for_list: ask for the list of all members, at the next endpoint if one does not reply as etcd
+ * does. Then ask each member for its status, one after the other; without the list, those of the
+ * configuration. Each call lasts config->timeout_ms at each endpoint at most, and each reply has 64 KiB at
+ * most. take() is called with each member. Returns 0 or -ENOMEM.
  */
-int etcd_members_query(const struct etcd_config *config,
+int etcd_members_query(const struct etcd_config *config, bool asks_for_list,
                        void (*take)(void *userdata, const struct etcd_member *member), void *userdata);

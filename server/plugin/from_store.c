@@ -85,7 +85,10 @@ static bool has_served_another(const struct plugin *plugin, const struct handsha
                hello->served_broker_run != plugin->first_served_broker_run;
 }
 
-/* Return whether the store knows which numbered requests of this broker it has executed: if empty, none. */
+/*
+ * Return whether the store knows which numbered requests of this broker it has executed. 0: it has never
+ * served, so it has executed none.
+ */
 static bool knows_executions(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->served_broker_run == plugin->broker_run || hello->served_broker_run == 0;
 }

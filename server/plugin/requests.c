@@ -13,8 +13,10 @@
  *
  * The READ check of the staged message has the same payload pointer as MESSAGE. There is one for each
  * session of a store: beside that of the store which serves, the broker may keep one of a former store
- * with another client id. The first takes the request. A message at QoS 2
- * is delivered later, at PUBREL, so it is taken in MESSAGE: the store replies with an error anyway.
+ * with another client id. The first check takes the request.
+ *
+ * A message at QoS 2 is delivered later, at PUBREL, so it is taken in MESSAGE: the store replies with an
+ * error anyway.
  */
 
 #include "plugin/requests.h"
@@ -276,12 +278,15 @@ void requests_drop_staged(struct plugin *plugin) {
         plugin->staged_payload = NULL;
 }
 
-void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        bool is_same = check->payload == plugin->staged_payload; /* NULL: empty, or nothing was staged */
+/* Return whether the check is of the message whose request was taken in a check for another session. */
+static bool was_taken(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+        return !plugin->staged && check->payload && check->payload == plugin->staged_payload;
+}
 
-        if (plugin->staged && is_same) {
+void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
+        if (plugin->staged && check->payload == plugin->staged_payload) {
                 queue_staged(plugin);
-        } else if (check->qos != 2 && !(check->payload && is_same)) {
+        } else if (check->qos != 2 && !was_taken(plugin, check)) {
                 plugin->counters.n_dropped++;
                 broker_log_client(
                         &plugin->dropped_limit,

@@ -20,7 +20,8 @@ int requests_receive(const struct plugin_load *load, struct mosquitto_evt_messag
 /*
  * The broker asks whether the store may read a message on the invoke topic. If this is the staged
  * request, take it: its PUBLISH is accepted by all callbacks, and the store has a subscription. Any other
- * message at QoS 0 or 1 is counted and logged as dropped, once for each session of a store.
+ * message at QoS 0 or 1 is counted and logged as dropped, once for each session of a store; so is a request
+ * without a payload in each check but the first.
  */
 void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check);
 

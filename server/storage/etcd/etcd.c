@@ -265,7 +265,7 @@ static int resolve_transaction(struct etcd_storage *storage, uint64_t *ret_revis
                 etcd_storage_pause(storage);
         }
         if (atomic_exchange(&storage->is_waiting, false))
-                log_limited(&storage->log_limit, LOG_INFO, "the outcome of the commit at etcd %s is known",
+                log_limited(&storage->log_limit, LOG_INFO, "etcd %s has answered the commit",
                             LOG_STRING(etcd_client_endpoint(storage->client)));
         return r;
 }

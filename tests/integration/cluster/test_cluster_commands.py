@@ -180,7 +180,7 @@ def test_step_down_of_a_standby_says_who_leads(slow_cluster):
     ended = EtcdCtl(slow_cluster, other).run("step-down")
 
     assert ended.returncode == NOT_MET
-    assert ended.stderr == f'statestorectl: this member does not lead, but "{leader.name}"\n'.encode()
+    assert ended.stderr == f'statestorectl: this member does not lead: "{leader.name}" leads\n'.encode()
     assert slow_cluster.leader() is leader
 
 
