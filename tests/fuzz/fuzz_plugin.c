@@ -512,8 +512,11 @@ static void note_frame(const char *topic, struct slice payload) {
 
 /* 4. Events */
 
-/* The broker asks whether the store may read the message: the plugin takes a request, and denies. */
-static void deliver(const struct mosquitto_evt_message *message, bool is_taken) {
+/*
+ * The broker asks whether a session of a store may read the message: the plugin takes a request for the first
+ * one, and denies. is_request: it was not replaced by a will.
+ */
+static void deliver(const struct mosquitto_evt_message *message, bool is_request, bool is_first) {
         struct mosquitto_evt_acl_check check = { .client = &clients[STORE],
                                                  .topic = message->topic,
                                                  .access = MOSQ_ACL_READ,
@@ -521,7 +524,7 @@ static void deliver(const struct mosquitto_evt_message *message, bool is_taken) 
                                                  .payloadlen = message->payloadlen,
                                                  .qos = message->qos };
 
-        n_dropped += !is_taken && message->qos != 2;
+        n_dropped += message->qos != 2 && !(is_request && (is_first || message->payload));
         ASSERT(happen(MOSQ_EVT_ACL_CHECK, NULL, &check) == MOSQ_ERR_ACL_DENIED);
 }
 
@@ -571,7 +574,9 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
                         n_taken += message.qos != 2;
                 else
                         publish_will_instead(&message, input_below(input, 2) == 0);
-                deliver(&message, is_taken);
+                deliver(&message, is_taken, true);
+                if (input_below(input, 3) == 0)
+                        deliver(&message, is_taken, false);
         }
         mosquitto_property_free_all(&message.properties);
 }
