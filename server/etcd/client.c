@@ -171,6 +171,8 @@ static int connect_to_endpoint(struct etcd_client *client) {
                 return -ENOMEM;
 
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(curl, CURLOPT_QUICK_EXIT,
+                         1L); /* do not wait for a name server after the time-out */
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
@@ -472,7 +474,7 @@ static int exchange_as_user(struct etcd_client *client, enum etcd_method method,
                 r = authenticate(client);
         if (r == 0)
                 r = exchange(client, method, request, ret_response);
-        if (r < 0 && grpc_status_refuses_token(&client->status)) {
+        if (etcd_is_refused(r) && grpc_status_refuses_token(&client->status)) {
                 r = authenticate(client);
                 if (r == 0)
                         r = exchange(client, method, request, ret_response);

@@ -86,11 +86,12 @@ static bool has_served_another(const struct plugin *plugin, const struct handsha
 }
 
 /*
- * Return whether the store knows which numbered requests of this broker it has executed. 0: it has never
- * served, so it has executed none.
+ * Return whether the store knows which numbered requests of this broker were executed: as it was the last
+ * one here, or has never served, and so is empty. Otherwise the last one may have executed them.
  */
 static bool knows_executions(const struct plugin *plugin, const struct handshake_hello *hello) {
-        return hello->served_broker_run == plugin->broker_run || hello->served_broker_run == 0;
+        return hello->served_broker_run == 0 || (hello->served_broker_run == plugin->broker_run &&
+                                                 is_same_instance(plugin, hello->instance_id));
 }
 
 /* Does not return if this broker must end. */

@@ -278,13 +278,19 @@ void requests_drop_staged(struct plugin *plugin) {
         plugin->staged_payload = NULL;
 }
 
-/* Return whether the check is of the message whose request was taken in a check for another session. */
+/*
+ * Return whether the check is of the message whose request was taken in a check for another session. A
+ * second check for the same session is of another message: through a listener without the plugin there is no
+ * event before it, and its payload may have the same address.
+ */
 static bool was_taken(const struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
-        return !plugin->staged && check->payload && check->payload == plugin->staged_payload;
+        return !plugin->staged && check->payload && check->payload == plugin->staged_payload &&
+               check->client != plugin->taken_by;
 }
 
 void requests_take(struct plugin *plugin, const struct mosquitto_evt_acl_check *check) {
         if (plugin->staged && check->payload == plugin->staged_payload) {
+                plugin->taken_by = check->client;
                 queue_staged(plugin);
         } else if (check->qos != 2 && !was_taken(plugin, check)) {
                 plugin->counters.n_dropped++;

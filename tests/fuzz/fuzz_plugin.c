@@ -513,17 +513,19 @@ static void note_frame(const char *topic, struct slice payload) {
 /* 4. Events */
 
 /*
- * The broker asks whether a session of a store may read the message: the plugin takes a request for the first
- * one, and denies. is_request: it was not replaced by a will.
+ * The broker asks whether a session of a store may read the message: the plugin takes a request for the
+ * first one, and denies. is_request: it was not replaced by a will.
  */
 static void deliver(const struct mosquitto_evt_message *message, bool is_request, bool is_first) {
-        struct mosquitto_evt_acl_check check = { .client = &clients[STORE],
+        static struct mosquitto former_store;
+        struct mosquitto_evt_acl_check check = { .client = is_first ? &clients[STORE] : &former_store,
                                                  .topic = message->topic,
                                                  .access = MOSQ_ACL_READ,
                                                  .payload = message->payload,
                                                  .payloadlen = message->payloadlen,
                                                  .qos = message->qos };
 
+        former_store = clients[STORE];
         n_dropped += message->qos != 2 && !(is_request && (is_first || message->payload));
         ASSERT(happen(MOSQ_EVT_ACL_CHECK, NULL, &check) == MOSQ_ERR_ACL_DENIED);
 }
@@ -575,8 +577,16 @@ static void publish(struct slice *input, struct mosquitto *client, const char *t
                 else
                         publish_will_instead(&message, input_below(input, 2) == 0);
                 deliver(&message, is_taken, true);
-                if (input_below(input, 3) == 0)
+                switch (input_below(input, 4)) {
+                case 0:
                         deliver(&message, is_taken, false);
+                        break;
+                case 1: /* another message at the same address, through a listener without the plugin */
+                        deliver(&message, false, is_taken);
+                        break;
+                default:
+                        break;
+                }
         }
         mosquitto_property_free_all(&message.properties);
 }

@@ -435,7 +435,8 @@ static void receive_hello(struct model_plugin *plugin, const struct message *mes
                             hello.served_broker_run != plugin->first_served_broker_run;
         if (plugin->has_ended)
                 return;
-        if (hello.served_broker_run != plugin->broker_run && hello.served_broker_run > 0)
+        if (hello.served_broker_run > 0 &&
+            !(hello.served_broker_run == plugin->broker_run && is_same_instance(plugin, &hello)))
                 end_numbered(plugin);
 
         companion_frame_key(hello.key, plugin->key);

@@ -281,9 +281,11 @@ def test_a_broker_stays_if_the_store_cannot_commit_that_it_serves_it(site):
     assert site.broker.wait() == 1
 
 
-@pytest.mark.parametrize("served_broker_run, is_sent", [(0, True), (2, False)], ids=["empty", "copy"])
-def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, peer, served_broker_run, is_sent):
-    """A copy may be of the time after the execution."""
+@pytest.mark.parametrize("instance, served_broker_run, is_sent",
+                         [("instance-2", 0, True), ("instance-2", 2, False), ("instance-2", "this", False), ("instance-1", "this", True)],
+                         ids=["empty", "copy", "another store of this broker", "the same store"])
+def test_a_numbered_request_is_sent_only_to_a_store_that_knows_what_was_executed(site, peer, instance, served_broker_run, is_sent):
+    """A copy may be of the time after the execution. Another store of this broker knows only its own executions."""
     peer.ends_at_once = False
     client, leaves = site.connect(), connect_tracked(site, peer)
     client.request(payload=b"numbered")
@@ -291,8 +293,8 @@ def test_a_numbered_request_is_sent_to_an_empty_store_but_not_to_a_copy(site, pe
     client.request(payload=b"waits")
     leaves.disconnect()
 
-    peer.served_broker_run = served_broker_run
-    peer.hello("instance-2")
+    peer.served_broker_run = peer.welcome.broker_run if served_broker_run == "this" else served_broker_run
+    peer.hello(instance)
     peer.ends_at_once = True
     peer.serve()
 
