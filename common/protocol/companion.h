@@ -113,10 +113,10 @@
  * executed its numbered records, and remembers executions only of the broker run that it served last. And
  * a client that continues its session there would miss what has happened at the other broker. So HELLO
  * has the broker run that was served last, which a store with data commits before it begins to serve; a copy
- * has a random one, and a store that is empty, because it has never served, has 0. Unless this is 0, or
- * the run of the plugin's broker and the last HELLO was of the same instance, the plugin ends all numbered
- * records without a reply. And if it is neither that run nor that of the first HELLO of the same instance,
- * another broker was served since: the plugin ends its broker's process.
+ * has a random one, and a store that is empty, because it has never served, has 0. The plugin
+ * ends all numbered records without a reply, except if this is 0, or if this is the run of its broker and
+ * the last HELLO was of the same instance. If it is another run, and not that of the first HELLO of the same
+ * instance either, another broker was served since: the plugin ends its broker's process.
  *
  * The first HELLO counts because that commit may fail, when the disk is full. The store then executes
  * nothing but reads until the next one, and after a restart still has the run of the first HELLO.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "app/broker_probe.h"
@@ -19,7 +20,7 @@
 
 /*
  * After a win that etcd has refused, for lack of space or of a permission. Longer than a leader waits
- * between two commits that fail: so when etcd takes writes again, the leader renews its lease first.
+ * between two commits that fail: so when etcd takes writes again, the leader usually renews its lease first.
  */
 #define REFUSED_WIN_PAUSE_NS (5 * NS_PER_S)
 
@@ -27,7 +28,7 @@
 struct logged_state {
         int reason; /* enum election_reason; -1: none */
         uint64_t term;
-        int result; /* of the last reading, if etcd was not read recently; -EIO: its client logs why */
+        int result; /* of the reading, if etcd was not read recently; -EACCES as -EIO, as both alternate */
 };
 
 struct standby {
@@ -61,9 +62,9 @@ static void describe_decision(const struct standby *standby, enum election_reaso
                 snprintf(view->status, sizeof(view->status), "standby: %s", election_reason_text(reason));
 }
 
-/* Return why etcd was not read recently, unless the client of etcd has logged it. */
+/* Return why etcd was not read recently; "" for another reason. */
 static const char *cause_of(const struct standby *standby, const struct logged_state *state) {
-        if (state->reason != ELECTION_UNKNOWN || state->result == -EIO)
+        if (state->reason != ELECTION_UNKNOWN)
                 return "";
         return state->result == 0 ? "a reading took longer than a fifth of the lease"
                                   : storage_etcd_reason(standby->storage);
@@ -92,6 +93,16 @@ static void show_decision(struct standby *standby, enum election_reason reason) 
         describe_decision(standby, reason, view);
         server_update_status(standby->server);
         log_change(standby, reason);
+}
+
+/* After show_decision(). */
+static void show_refused_win(struct standby *standby) {
+        struct cluster_view *view = &standby->server->cluster;
+        size_t length = strlen(view->status);
+
+        snprintf(view->status + length, sizeof(view->status) - length,
+                 ", but this member cannot lead: the log says why");
+        server_update_status(standby->server);
 }
 
 /* 2. The end */
@@ -161,9 +172,7 @@ static void standby_on_win(uv_work_t *work, int status) {
                 schedule_reading(standby, election_read_interval_ns(standby->election.config.lease_ns));
                 return;
         }
-        snprintf(standby->server->cluster.status, sizeof(standby->server->cluster.status),
-                 "standby: no member leads, and this one cannot write to etcd");
-        server_update_status(standby->server);
+        show_refused_win(standby);
         schedule_reading(standby, REFUSED_WIN_PAUSE_NS);
 }
 

@@ -98,13 +98,13 @@ static void add_member(void *userdata, const struct etcd_member *member) {
                 append_row(&listing->rows, member);
 }
 
-/* is_readable: whether the header could be read. Otherwise nobody has the list in time, either. */
+/* has_answered: whether etcd has. Otherwise it would hardly tell its members in time. */
 static enum exit_code list_members(struct command_run *run, const struct etcd_config *config,
-                                   bool is_readable, bool *ret_are_all_healthy) {
+                                   bool has_answered, bool *ret_are_all_healthy) {
         CLEANUP(listing_deinit) struct listing listing = { .run = run, .are_all_healthy = true };
 
         buf_append_string(&listing.rows, "ETCD\tADDRESS\tVOTE\tVERSION\tSIZE\tIN USE\tSTATE\n");
-        if (etcd_members_query(config, is_readable, add_member, &listing) < 0 || buf_failed(&listing.rows))
+        if (etcd_members_query(config, has_answered, add_member, &listing) < 0 || buf_failed(&listing.rows))
                 return complain_of_memory();
         if (!run->options->json)
                 output_append_aligned(&run->output, buf_slice(&listing.rows));
@@ -127,7 +127,7 @@ static bool is_silent(const struct etcd_access *etcd) {
 
 static void append_leader_object(struct buf *line, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
-        const char *name = etcd_access_is_held(etcd) ? holder->name : NULL;
+        const char *name = etcd_access_has_leader(etcd) ? holder->name : NULL;
 
         json_begin(line);
         json_add_bytes(line, "leader", slice_from_string(name), false);
@@ -140,7 +140,7 @@ static void append_leader_object(struct buf *line, const struct etcd_access *etc
 
 static void append_leader(struct buf *text, const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
-        bool is_held = etcd_access_is_held(etcd);
+        bool has_leader = etcd_access_has_leader(etcd);
 
         buf_append_string(text, "leader         ");
         if (holder->mod_revision == 0) {
@@ -148,12 +148,13 @@ static void append_leader(struct buf *text, const struct etcd_access *etcd) {
                                   etcd->config.prefix);
                 return;
         }
-        buf_append_string(text, is_held ? "" : "none: ");
+        buf_append_string(text, has_leader ? "" : "none: ");
         output_append_printable(text, slice_from_string(holder->name), false);
-        buf_append_format(text, "%s, term %" PRIu64 "\n", is_held ? "" : " has stepped down", holder->term);
+        buf_append_format(text, "%s, term %" PRIu64 "\n", has_leader ? "" : " has stepped down",
+                          holder->term);
         buf_append_format(text, "last commit    %.1f s ago%s; the lease is %.0f s\n",
                           (double)silent_ms(etcd) / MS_PER_S,
-                          is_held && is_silent(etcd) ? ": it is silent" : "",
+                          has_leader && is_silent(etcd) ? ": it is silent" : "",
                           (double)holder->lease_ns / NS_PER_S);
 }
 
@@ -171,11 +172,12 @@ enum exit_code command_cluster(struct command_run *run) {
                 append_leader(&run->output, &etcd);
                 buf_append_string(&run->output, "\n");
         }
-        listed = list_members(run, &etcd.config.etcd, code == EXIT_DONE, &are_all_healthy);
+        listed = list_members(run, &etcd.config.etcd, code != EXIT_NO_REPLY, &are_all_healthy);
         output_write(&run->output);
         if (code != EXIT_DONE || listed != EXIT_DONE)
                 return code ?: listed;
-        return etcd_access_is_held(&etcd) && !is_silent(&etcd) && are_all_healthy ? EXIT_DONE : EXIT_NOT_MET;
+        return etcd_access_has_leader(&etcd) && !is_silent(&etcd) && are_all_healthy ? EXIT_DONE
+                                                                                     : EXIT_NOT_MET;
 }
 
 /* 3. step-down */
@@ -217,9 +219,9 @@ static enum exit_code find_leader(const struct etcd_access *etcd, pid_t *ret_pid
                          LOG_STRING(directory));
                 return EXIT_STORE_ERROR;
         }
-        if (etcd_access_is_held(etcd) && holder->member == member)
+        if (etcd_access_has_leader(etcd) && holder->member == member)
                 return EXIT_DONE;
-        if (etcd_access_is_held(etcd))
+        if (etcd_access_has_leader(etcd))
                 complain("this member does not lead: \"%s\" leads", LOG_STRING(holder->name));
         else
                 complain("no member leads");
@@ -238,7 +240,7 @@ static enum exit_code wait_for_successor(struct etcd_access *etcd) {
                 if (code != EXIT_DONE || holder->member != former.member)
                         return code;
         } while (system_clock_mono_ms() < etcd->end_ms);
-        complain(etcd_access_is_held(etcd) && holder->process == former.process
+        complain(etcd_access_has_leader(etcd) && holder->process == former.process
                          ? "the leader has not stepped down in time"
                          : "the leader has stepped down, but no other member leads");
         return EXIT_NOT_MET;

@@ -56,7 +56,7 @@ enum exit_code etcd_access_observe(struct etcd_access *etcd) {
         return r == 0 ? EXIT_DONE : r == -EBADMSG ? EXIT_STORE_ERROR : EXIT_NO_REPLY;
 }
 
-bool etcd_access_is_held(const struct etcd_access *etcd) {
+bool etcd_access_has_leader(const struct etcd_access *etcd) {
         const struct election_header *holder = &etcd->reading.header.holder;
 
         return holder->mod_revision > 0 && !holder->has_given_up;
@@ -70,7 +70,7 @@ static enum exit_code win(struct etcd_access *etcd) {
 
 /* Whether a process has written the header since the first reading, and leads. */
 static bool is_led(const struct etcd_access *etcd, uint64_t first_revision) {
-        return etcd_access_is_held(etcd) && etcd->reading.header.holder.mod_revision != first_revision;
+        return etcd_access_has_leader(etcd) && etcd->reading.header.holder.mod_revision != first_revision;
 }
 
 enum exit_code etcd_access_lead(struct etcd_access *etcd) {

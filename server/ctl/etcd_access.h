@@ -32,7 +32,7 @@ void etcd_access_close(struct etcd_access *etcd);
 enum exit_code etcd_access_observe(struct etcd_access *etcd);
 
 /* Return whether a member has led, and has not given up. Its lease may have ended. */
-bool etcd_access_is_held(const struct etcd_access *etcd);
+bool etcd_access_has_leader(const struct etcd_access *etcd);
 
 /*
  * Become the leader, unless a member leads: as a standby, but without a broker. Waits until the lease of

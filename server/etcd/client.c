@@ -57,7 +57,7 @@ static const struct {
 #define FAULTS_FORGET_MS (10 * 60 * MS_PER_S)
 struct endpoint_faults {
         int64_t forget_ms;
-        char logged[512]; /* each without its digits, such as milliseconds, and with an end of line */
+        char logged[512]; /* each between two ends of line, without its digits, such as milliseconds */
 };
 
 struct etcd_client {
@@ -171,8 +171,8 @@ static int connect_to_endpoint(struct etcd_client *client) {
                 return -ENOMEM;
 
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(curl, CURLOPT_QUICK_EXIT,
-                         1L); /* do not wait for a name server after the time-out */
+        /* Do not wait for a name server after the time-out: the thread that asks it ends later. */
+        curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
         curl_easy_setopt(curl, CURLOPT_PROXY, "");
         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
@@ -436,21 +436,20 @@ static void copy_without_digits(char *copy, size_t size, const char *text) {
         copy[length] = '\0';
 }
 
-/* Log why a call failed at this endpoint, unless it was logged some minutes ago, or there is no room. */
+/* Log why a call failed at this endpoint, unless it was logged some minutes ago. */
 static void log_fault(struct etcd_client *client) {
         struct endpoint_faults *faults = &client->faults[client->current];
         int64_t now_ms = system_clock_mono_ms();
-        char reason[LOG_TEXT_MAX], line[LOG_TEXT_MAX + 1];
-        size_t length;
+        char reason[LOG_TEXT_MAX], line[LOG_TEXT_MAX + 2];
+        bool is_forgotten = now_ms >= faults->forget_ms;
 
-        if (now_ms >= faults->forget_ms)
-                *faults = (struct endpoint_faults){ .forget_ms = now_ms + FAULTS_FORGET_MS };
-        length = strlen(faults->logged);
         copy_without_digits(reason, sizeof(reason), etcd_client_reason(client));
-        snprintf(line, sizeof(line), "%s\n", reason);
-        if (strstr(faults->logged, line) || length + strlen(line) >= sizeof(faults->logged))
+        snprintf(line, sizeof(line), "\n%s\n", reason);
+        if (!is_forgotten && strstr(faults->logged, line))
                 return;
-        memcpy(faults->logged + length, line, strlen(line) + 1);
+        if (is_forgotten || strlen(faults->logged) + strlen(line) >= sizeof(faults->logged))
+                *faults = (struct endpoint_faults){ .forget_ms = now_ms + FAULTS_FORGET_MS };
+        strcat(faults->logged, line);
         log_limited(&client->log_limit, LOG_WARNING, "etcd %s failed: %s",
                     LOG_STRING(etcd_client_endpoint(client)), LOG_STRING(etcd_client_reason(client)));
 }

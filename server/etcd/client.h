@@ -25,8 +25,8 @@ struct etcd_config {
         int64_t timeout_ms;     /* of a call at one endpoint: 1 to INT_MAX */
         size_t max_reply_bytes; /* a larger reply is not read: -EMSGSIZE */
         /*
-         * Log why an endpoint fails, or refuses the user: each reason once in ten minutes. And log which
-         * other endpoint is used. Other errors are for the caller to log.
+         * Log why an endpoint fails, or refuses the user: each reason once in ten minutes while the same
+         * endpoint is used. And log which other endpoint is used. Other errors are for the caller to log.
          */
         bool logs_faults;
 };

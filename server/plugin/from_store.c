@@ -86,10 +86,10 @@ static bool has_served_another(const struct plugin *plugin, const struct handsha
 }
 
 /*
- * Return whether the store knows which numbered requests of this broker were executed: as it was the last
- * one here, or has never served, and so is empty. Otherwise the last one may have executed them.
+ * Return whether numbered requests are sent again to this store: it remembers its executions of this broker
+ * run, and no other store may have executed them. Or it is empty, which counts as a new state.
  */
-static bool knows_executions(const struct plugin *plugin, const struct handshake_hello *hello) {
+static bool may_repeat_numbered(const struct plugin *plugin, const struct handshake_hello *hello) {
         return hello->served_broker_run == 0 || (hello->served_broker_run == plugin->broker_run &&
                                                  is_same_instance(plugin, hello->instance_id));
 }
@@ -102,7 +102,7 @@ static int accept_hello(struct plugin *plugin, const struct handshake_hello *hel
 
         if (has_served_another(plugin, hello))
                 broker_end("the state store has served another broker since it served this one");
-        if (!knows_executions(plugin, hello))
+        if (!may_repeat_numbered(plugin, hello))
                 records_end_all(plugin);
         plugin->hello_client = NULL;
         r = set_store_client_id(plugin, mosquitto_client_id(sender));

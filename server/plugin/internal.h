@@ -47,12 +47,11 @@ struct plugin {
 
         /*
          * requests.c: a request whose MESSAGE callback has returned, NULL when it is taken; and the
-         * payload of this message in the broker, until its delivery has ended; and the session of a store in
-         * whose check it was taken, not dereferenced.
+         * payload of this message in the broker, until its delivery has ended.
          */
         struct record *staged;
         const void *staged_payload;
-        const struct mosquitto *taken_by;
+        const struct mosquitto *taken_by; /* the session of a store in whose check; not dereferenced */
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];

@@ -10,7 +10,7 @@ from support.certificates import Authority
 from support.cluster import etcdctl
 from support.cluster_client import ClusterClient
 from support.ctl import NO_REPLY, USAGE, environment
-from support.process import CTL, PATIENCE, wait_until
+from support.process import CTL, PATIENCE, STATESTORED, wait_until
 
 PREFIX = "/statestore/"
 
@@ -58,12 +58,19 @@ def test_the_authority_of_etcd_replaces_those_of_the_system(make_cluster, author
         return subprocess.run([*words, CTL, "cluster", *flags], env=variables, capture_output=True, timeout=PATIENCE, check=False)
 
     assert status().stdout.startswith(b"leader         none: no member has led yet with the prefix /statestore/\n")
-    ended = status(ETCD_CA_FILE=str(tmp_path / "none"))
-    assert ended.returncode == USAGE
-    assert ended.stderr.startswith(b"statestorectl: cannot read")
     ended = status("--timeout", "5s", ETCD_CA_FILE=str(authority.certificate))
     assert ended.returncode == NO_REPLY
     assert b" failed: SSL certificate problem" in ended.stderr
+
+
+def test_a_missing_file_of_tls_is_named(tmp_path):
+    missing = str(tmp_path / "none")
+    words = ["--etcd", "https://127.0.0.1:1", "--etcd-ca-file", missing]
+    for ended in (subprocess.run([STATESTORED, *words], capture_output=True, timeout=PATIENCE, check=False),
+                  subprocess.run([CTL, "cluster"], capture_output=True, timeout=PATIENCE, check=False,
+                                 env=environment({"ETCD_ENDPOINTS": words[1], "ETCD_CA_FILE": missing}))):
+        assert ended.returncode in (1, USAGE)
+        assert ended.stderr.count(f"cannot read {missing}".encode()) == 1
 
 
 @pytest.fixture
@@ -104,7 +111,7 @@ def test_a_member_says_that_it_cannot_write(make_cluster, as_user):
     [machine] = cluster.members
     enable_users(cluster, "read")
 
-    wait_until(lambda: machine.member.waits_for("this one cannot write to etcd"), "the member says that it cannot write")
+    wait_until(lambda: machine.member.waits_for("no member has led yet, but this member cannot lead"), "the member says that it cannot write")
     machine.member.wait_for_log("cannot commit at etcd .*: .*permission denied")
 
 
